@@ -7,6 +7,7 @@ import pytest
 from metal.api.server import State
 from metal.codegen import states
 from metal.controllers.server.reasons import WaitFor
+from metal.controllers.server.tenancy.adoption_table import ROWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "states.md"
 
@@ -23,6 +24,13 @@ def test_every_state_and_every_wait_is_on_the_page() -> None:
     assert all(state in text for state in State)
     assert "`PowerOff`: power Off" in text
     assert "| `timeouts.power` |" in text
+
+
+def test_every_row_of_the_adoption_table_is_on_the_page() -> None:
+    """With what is seen, the data, the next state and what is never done."""
+    text = states.adoption()
+    assert all(f"| {row.server} | " in text and row.never in text for row in ROWS)
+    assert "| new | no state | Clean | Initial |" in text
 
 
 def test_only_what_is_between_the_comments_is_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

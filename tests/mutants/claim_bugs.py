@@ -20,7 +20,8 @@ from metal.controllers.server import power
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, maintenance, reserved
-from metal.controllers.server.tenancy import lost_status, recreated, tenancy
+from metal.controllers.server.tenancy import adoption, outdated_status, tenancy
+from metal.controllers.server.tenancy.adoption_table import Annotation
 from metal.kube.controller.controller import Requeue
 from tests.mutants import stories
 from tests.mutants.bug import bug
@@ -58,13 +59,11 @@ def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
 
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
-    """#1108: a restored server is treated as a new one."""
-
-    async def forget(_: Any) -> bool:
-        return False
-
-    patch.setattr(lost_status, "restore", forget)
-    patch.setattr(recreated, "assume_booted", lambda _: None)
+    """#1108: a restored server is treated as a new one: neither annotation nor claim is asked."""
+    patch.setattr(outdated_status, "_annotation", lambda _: "")
+    patch.setattr(outdated_status, "_has_booted", lambda _: False)
+    patch.setattr(adoption, "_annotation", lambda _: Annotation.NONE)
+    patch.setattr(adoption, "assume_booted", lambda _: None)
 
 
 @bug(stories.same_name_again, "without being cleaned up")

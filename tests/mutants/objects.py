@@ -18,13 +18,14 @@ from metal.controllers.server import clock_jump, duplicates, reconciler
 from metal.controllers.server.bmc import failing, reported_interfaces
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import (
+    adoption,
     drive_search,
     living_claims,
-    lost_status,
     owed_drives,
     sanitization_policy,
     unknown_data,
 )
+from metal.controllers.server.tenancy.adoption_table import Annotation
 from metal.controllers.shared import reconciled, secret_use
 from metal.kube.controller.own_writes import OwnWrites
 from metal.machine import charge, identity, tenancy
@@ -168,13 +169,13 @@ def believes_a_removed_reference(patch: pytest.MonkeyPatch) -> None:
 @defect(test_lost_status.test_a_status_wiped_before_cleanup_still_leads_to_the_erasure_of_every_drive, running=True)
 def starts_without_the_lost_status(patch: pytest.MonkeyPatch) -> None:
     """A wiped status before Cleanup ended Available: "it has no drives"."""
-    patch.setattr(lost_status, "restore", _pass)
+    patch.setattr(adoption, "_annotation", lambda _: Annotation.NONE)
 
 
 @defect(test_lost_status.test_a_wipe_during_the_first_boot_of_a_claim_does_not_count_as_booted, running=False)
 def counts_a_lost_boot_as_booted(patch: pytest.MonkeyPatch) -> None:
     """A wipe during a claim's first boot ended Ready with nothing booted."""
-    patch.setattr(lost_status, "restore", _pass)
+    patch.setattr(adoption, "_annotation", lambda _: Annotation.NONE)
 
 
 @defect(test_sanitization_policy.test_the_policy_of_a_tenancy_is_not_lowered)

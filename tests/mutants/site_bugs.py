@@ -13,7 +13,7 @@ from metal.apiserver import client
 from metal.controllers.bmc import approval, reconciler, servers
 from metal.controllers.endpoint.enrolment import Enrolment
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status, sanitization
+from metal.controllers.server.tenancy import lost_status, sanitization, sanitization_result
 from metal.controllers.shared import pins
 from metal.controllers.shared.enrolment_policy import EnrolmentPolicy
 from metal.evidence.chain import Chain
@@ -39,7 +39,7 @@ def pins_again_after_a_wipe(patch: pytest.MonkeyPatch) -> None:
 def ignores_drives_of_the_inventory(patch: pytest.MonkeyPatch) -> None:
     """A wiped status before Cleanup ended "it has no drives", though status.storages listed one."""
     patch.setattr(lost_status, "drives_in", lambda _: ())
-    patch.setattr(sanitization, "_without_drives", lambda _, verdict: verdict)
+    patch.setattr(sanitization_result, "_without_drives", lambda _, verdict: verdict)
 
 
 @defect(test_failed_operations.test_a_spec_corrected_while_the_bmc_is_down_ends_the_failure)

@@ -8,7 +8,7 @@ from hypothesis.stateful import rule
 
 from metal.api.names import PARK, UNPARK
 from metal.controllers.server.operations import RESETS
-from metal.controllers.server.tenancy.sanitization import ACCEPT
+from metal.controllers.server.tenancy.sanitization_result import ACCEPT
 from metal.kube.client.errors import NotFound
 from metal.kube.meta.objects import Kind
 from tests.sim.plane import KINDS

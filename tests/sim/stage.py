@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant
 
 from metal.config.options import Sanitization
-from metal.controllers.server.tenancy.sanitization import ACCEPT
+from metal.controllers.server.tenancy.sanitization_result import ACCEPT
 from metal.kube.client.errors import ApiError, NotFound
 from metal.sim.machine.machine import Machine
 from tests.chain.proxy import Trouble

@@ -2,7 +2,7 @@
 
 import pytest
 
-from metal.controllers.server.tenancy import sanitization
+from metal.controllers.server.tenancy import sanitization_result
 from metal.sim.machine.machine import Machine
 from tests.sim.failing import FailingPlane
 from tests.sim.failures import check, live
@@ -48,7 +48,7 @@ async def _discard(world: FailingPlane) -> None:
 async def _accept(world: FailingPlane) -> None:
     server = await world.server_of(world.machine)
     assert server is not None
-    await operate(world, server.metadata.name, sanitization.ACCEPT)
+    await operate(world, server.metadata.name, sanitization_result.ACCEPT)
 
 
 async def _forget(world: FailingPlane, machine: Machine) -> None:

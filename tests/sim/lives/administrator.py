@@ -7,7 +7,7 @@ from metal.api.claim import ServerClaim
 from metal.api.names import ACCEPT_INTERFACES
 from metal.api.server import Server
 from metal.controllers.server.tenancy import owed_drives
-from metal.controllers.server.tenancy.sanitization import ACCEPT
+from metal.controllers.server.tenancy.sanitization_result import ACCEPT
 from metal.kube.meta.conditions import is_true
 from metal.machine import tenancy
 from metal.machine.charge import in_charge

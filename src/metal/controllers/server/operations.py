@@ -48,7 +48,7 @@ from metal.controllers.server.netboot.progress import has_booted, is_under_way
 from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import discovery, error, parked
-from metal.controllers.server.tenancy import owed_drives, sanitization, sanitization_policy, takeover
+from metal.controllers.server.tenancy import owed_drives, sanitization_policy, sanitization_result, takeover
 from metal.controllers.server.traits import PowerOwner, traits_of
 from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.client.errors import NotFound
@@ -66,7 +66,7 @@ _RESTARTS = (ResetType.GRACEFUL_RESTART, ResetType.FORCE_RESTART, ResetType.POWE
 _TRIES = 3
 """How often a request is sent to a busy BMC."""
 KNOWN = (
-    IGNORE, RETRY, sanitization.ACCEPT, owed_drives.ACCEPT, sanitization_policy.SANITIZE, ACCEPT_HOST_KEY,
+    IGNORE, RETRY, sanitization_result.ACCEPT, owed_drives.ACCEPT, sanitization_policy.SANITIZE, ACCEPT_HOST_KEY,
     ACCEPT_INTERFACES, PARK, UNPARK, *RESETS,
 )  # fmt: skip
 """Values of the annotation."""
@@ -85,7 +85,7 @@ async def run(scope: Scope) -> Requeue | None:
         await _accept_reset(scope, wanted)
         return None
     result = _retry(scope) if wanted == RETRY else None
-    if wanted == sanitization.ACCEPT:
+    if wanted == sanitization_result.ACCEPT:
         result = await _accept_owed(scope)
     if wanted == sanitization_policy.SANITIZE:
         result = sanitization_policy.sanitize(scope)
@@ -109,10 +109,12 @@ def _retry(scope: Scope) -> Requeue | None:
 
 
 async def _accept_owed(scope: Scope) -> Requeue | None:
-    result = await sanitization.accept(scope)
+    result = await sanitization_result.accept(scope)
     if result is None:
         scope.record_event(
-            "NothingOwed", f"operation {sanitization.ACCEPT} has no effect: no erasure is outstanding", warning=True
+            "NothingOwed",
+            f"operation {sanitization_result.ACCEPT} has no effect: no erasure is outstanding",
+            warning=True,
         )
     return result
 

@@ -23,7 +23,7 @@ from metal.controllers.server.states import (
     reserved,
 )
 from metal.controllers.server.system_check import WrongSystem
-from metal.controllers.server.tenancy import conversion, outdated_status, recreated, takeover
+from metal.controllers.server.tenancy import adoption, outdated_status, takeover
 from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
@@ -54,11 +54,10 @@ async def _remove_power(scope: Scope) -> None:
 
 _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
     outdated_status.run,
-    conversion.run,
+    adoption.read_status,
     duplicates.hold,
     _remove_power,
-    recreated.enter,
-    takeover.adopt,
+    adoption.enter,
     operations.run,
     host_key.report,
     operations.expire_reset,
@@ -70,10 +69,10 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
 
 The order matters:
 - `outdated_status.run` is first: the next step copies the record, and must not copy one that a backup brought back.
-- `conversion.run` comes next: it writes the record of tenancy, which the next steps read and change.
+- `adoption.read_status` comes next: it writes the record of tenancy, which the next steps read and change.
 - `duplicates.hold` comes before any decision: nothing is decided for a Server while another one acts on its machine.
-- `recreated.enter` is the first of the others that reads the state, because every later step relies on there being one.
-- `takeover.adopt` comes before operations, so that operation=retry finds the condition that it resolves.
+- `adoption.enter` is the first of the others that reads the state, because every later step relies on there being one.
+  It comes before operations, so that operation=retry finds the condition that it resolves.
 - `operations.run` comes before `parked.hold` and `connect.pause`, so that a parked server can be unparked, and a server
   whose BMC restarts can be retried, parked or ignored.
 - `operations.expire_reset` comes before the steps that end the pass early: a reset that could not be sent in time is

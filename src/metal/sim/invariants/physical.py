@@ -15,14 +15,14 @@ from datetime import datetime
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server, State
-from metal.controllers.server.tenancy import owed_drives, sanitization
+from metal.controllers.server.tenancy import owed_drives, sanitization_result
 from metal.sim.history import History, MachineEvent, ObjectChange
 from metal.sim.invariants.world import LONG_AGO, PASS, STARTS, STOPS, Entry, World, replay, violation
 
 _RESTARTS = frozenset({"GracefulRestart", "ForceRestart", "PowerCycle", "PushPowerButton"})
 _OURS = frozenset({"probe", "sanitizer"})
 """Systems that the operator boots for itself."""
-_ACCEPTS = (owed_drives.ACCEPT, sanitization.ACCEPT)
+_ACCEPTS = (owed_drives.ACCEPT, sanitization_result.ACCEPT)
 
 
 @dataclass

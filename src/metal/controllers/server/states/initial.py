@@ -6,7 +6,7 @@ from metal.controllers.server.bmc import inventory_summary
 from metal.controllers.server.netboot import ignition, probe_boot
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import owed_drives, recreated
+from metal.controllers.server.tenancy import adoption, owed_drives
 from metal.kube.controller.controller import Requeue
 
 
@@ -24,7 +24,7 @@ async def run(scope: Scope) -> Requeue:
     if unclear is not None:
         return unclear
     await scope.require_in_charge()
-    if (former := await recreated.before_discovery(scope)) is not None:
+    if (former := await adoption.before_discovery(scope)) is not None:
         return former
     if (busy := await owed_drives.before_boot(scope)) is not None:
         return busy

@@ -1,8 +1,8 @@
 """Keeps a copy of the record of tenancy outside of the status, and rebuilds a status that was lost from it.
 
 `mark` adds the annotation (`metal.machine.kept_tenancy`) to the first write of a new Server. `keep` writes it before
-the machine is touched for a claim; `change` adds it to another write when the record becomes harmless. `restore` finds
-a Server with the annotation and without a record: its status was lost. The record comes from the annotation; a boot
+the machine is touched for a claim; `change` adds it to another write when the record becomes harmless. A Server with
+the annotation and without a record has lost its status; `rebuild` then makes the record from the annotation. A boot
 counts as done when the annotation or the claim says so. The known drives come from every source that outlives the
 status: the annotation, the last report of the probe, the evidence of the machine, and `status.storages`.
 """
@@ -26,7 +26,6 @@ from metal.kube.meta.objects import Key
 from metal.machine import drive_identity, kept_tenancy
 from metal.machine.identity import is_shared
 from metal.machine.report import drives_in, known_drives
-from metal.machine.tenancy import has_old_fields
 
 
 def change(scope: Scope, tenancy: Tenancy) -> dict[str, Any]:
@@ -52,13 +51,14 @@ async def keep(scope: Scope) -> None:
         await scope.patch({"metadata": metadata})
 
 
-async def restore(scope: Scope) -> bool:
-    """Rebuild what was lost with the status of a Server that this operator managed; False if nothing was lost."""
-    value = scope.server.metadata.annotations.get(scope.context.kinds.key(names.TENANCY))
-    if value is None or scope.status.tenancy.data or has_old_fields(scope.status):
-        return False
-    if value == kept_tenancy.NEW and not scope.status.state:
-        return False  # its first pass has not ended
+def annotation(scope: Scope) -> str | None:
+    """The copy of the record, as it is kept outside of the status."""
+    return scope.server.metadata.annotations.get(scope.context.kinds.key(names.TENANCY))
+
+
+async def rebuild(scope: Scope, state: State | None) -> None:
+    """Rebuild what was lost with the status of a Server that this operator managed, and enter `state`, if any."""
+    value = annotation(scope) or ""
     known = _with_boot(scope, kept_tenancy.rebuilt(value, scope.now))
     scope.set(tenancy=known, since=scope.status.since or scope.now, drives=await _drives(scope, value))
     scope.record_event(
@@ -66,9 +66,8 @@ async def restore(scope: Scope) -> bool:
         f"status.tenancy was lost: another client wrote the status, or a backup was restored. Rebuilt: {known.data}",
         warning=True,
     )
-    if scope.status.state == "" and kept_tenancy.is_dangerous(known):
-        scope.transition(State.RESERVED, "the status was lost; the Server had a tenant", warning=True)
-    return True
+    if state is not None:
+        scope.transition(state, "the status was lost; the Server had a tenant", warning=True)
 
 
 def _with_boot(scope: Scope, known: Tenancy) -> Tenancy:

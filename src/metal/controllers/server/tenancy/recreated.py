@@ -2,12 +2,11 @@
 
 When a Server is deleted with a tenant's data on the machine, `record_outstanding` keeps its claim's UID and the policy
 in a SanitizationEvidence that is found by what identifies the system (`outstanding.system_of`). When a Server of that
-machine appears, `enter` decides its first state: Reserved when exactly one existing claim may have it and matches;
-Cleanup when an erasure is outstanding and no claim can have it; Initial when nothing is outstanding. Where several
-claims may have it, nothing is erased and the server waits for an administrator (`FormerTenant`). `before_discovery`
-decides again where the UUID identifies no machine and the serial number was not known before. `before_available` checks
-again at the end of discovery, for Servers that existed before the other one was deleted. `close_records` closes these
-records, once a cleanup has erased the machine.
+machine appears, `adoption` decides its first state by `open_records` and `possible_owners`: Reserved when exactly one
+existing claim may have it and matches; Cleanup when an erasure is outstanding and no claim can have it. Where several
+claims may have it, nothing is erased and the server waits for an administrator (`FormerTenant`). `before_available`
+checks again at the end of discovery, for Servers that existed before the other one was deleted. `close_records` closes
+these records, once a cleanup has erased the machine.
 """
 
 from contextlib import suppress
@@ -18,12 +17,12 @@ from metal.api.claim import ServerClaim
 from metal.api.sanitization import Policy, SanitizationEvidence
 from metal.api.server import State
 from metal.controllers.server import system_check
-from metal.controllers.server.reasons import ConditionType, Reason, WaitFor
+from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.controllers.server.tenancy.drive_search import system_of
 from metal.controllers.server.tenancy.ownership import Ownership, names_another, ownership, record_of
-from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
+from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
@@ -32,7 +31,6 @@ from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.machine import tenancy
-from metal.machine.identity import is_shared
 
 _log = structlog.get_logger(__name__)
 
@@ -52,72 +50,27 @@ async def record_outstanding(scope: Scope) -> None:
     _log.warning("server deleted while a tenant's data is on it", server=scope.name, evidence=evidence.metadata.name)
 
 
-async def enter(scope: Scope) -> Requeue | None:
-    """Give a Server without a state its first one; None for a Server that has one. Raises ApiError.
-
-    A claimed one (a restored backup) is Reserved, and counts as booted, so that no network boot overwrites its disk.
-    """
-    if scope.status.state:
-        return None
-    if scope.server.spec.server_claim_ref is not None:
-        assume_booted(scope)
-        return scope.transition(State.RESERVED, "claimed before its status was lost")
-    return await _enter_unclaimed(scope)
-
-
-async def _enter_unclaimed(scope: Scope) -> Requeue:
-    known = None if system_check.problem(scope.server) else await _former_tenant(scope)
-    return _begin_new(scope) if known is None else known
-
-
-async def before_discovery(scope: Scope) -> Requeue | None:
-    """Repeats the decision of `enter` where it was made without the serial number, or before a restored backup.
-
-    A UUID that many machines have identifies none without a serial number. A Server that was restored as it was before
-    its claim has a state, and does not name the claim that has booted.
-    """
-    unclaimed = scope.server.spec.server_claim_ref is None and not system_check.problem(scope.server)
-    return await _former_tenant(scope) if is_shared(scope.server.uuid) or (unclaimed and _is_named(scope)) else None
-
-
-def _is_named(scope: Scope) -> bool:
+def is_named(scope: Scope) -> bool:
+    """True when a claim that has booted names this Server."""
     near = scope.deps.claims.by_index(BY_SERVER, scope.name)
     return any(conditions.is_true(one.status.conditions, BOOTED) for one in near)
 
 
-async def _former_tenant(scope: Scope) -> Requeue | None:
-    """Give the machine back to its tenant, or erase it first; None when nothing is known of a former tenant."""
-    records = await _open_records(scope)
-    owners = await _possible_owners(scope, records)
-    if not owners:
-        return _clean_up_first(scope, records) if any(one.spec.policy for one in records) else None
-    if len(owners) > 1 or not _is_owner(scope, owners[0], records):
-        return scope.wait(WaitFor.FORMER_TENANT, _ambiguity(owners, records))
-    ref = {"namespace": owners[0].metadata.namespace, "name": owners[0].metadata.name}
-    await scope.patch({"spec": {"serverClaimRef": ref}})
-    assume_booted(scope)
-    return scope.transition(State.RESERVED, "claimed before its Server was deleted")
-
-
-def _begin_new(scope: Scope) -> Requeue:
-    scope.set(tenancy=tenancy.clean(scope.tenancy, scope.now))
-    return scope.transition(State.INITIAL, "a new server")
-
-
 async def before_available(scope: Scope) -> Requeue | None:
     """None when no erasure is outstanding; repeats the check for Servers that existed before."""
-    records = [one for one in await _open_records(scope) if one.spec.policy]
+    records = [one for one in await open_records(scope) if one.spec.policy]
     if not records:
         return None
-    owners = await _possible_owners(scope, records)
-    return scope.fail(Reason.FORMER_TENANT, _ambiguity(owners, records)) if owners else _clean_up_first(scope, records)
+    owners = await possible_owners(scope, records)
+    return scope.fail(Reason.FORMER_TENANT, ambiguity(owners, records)) if owners else clean_up_first(scope, records)
 
 
-async def _open_records(scope: Scope) -> list[SanitizationEvidence]:
+async def open_records(scope: Scope) -> list[SanitizationEvidence]:
+    """The open records of this machine, the oldest first. Raises ApiError."""
     return await outstanding.find(scope.context.client, scope.context.kinds, system_of(scope))
 
 
-async def _possible_owners(scope: Scope, records: list[SanitizationEvidence]) -> list[ServerClaim]:
+async def possible_owners(scope: Scope, records: list[SanitizationEvidence]) -> list[ServerClaim]:
     """Existing claims that may have this machine: those that were on it, else every possible one.
 
     When an erasure is outstanding, claims are read from the API, because the cache may be behind. When none is, only a
@@ -139,12 +92,14 @@ def _may_have_booted(claim: ServerClaim) -> bool:
     return booted is None or booted.status == "True"
 
 
-def _is_owner(scope: Scope, claim: ServerClaim, records: list[SanitizationEvidence]) -> bool:
+def is_owner(scope: Scope, claim: ServerClaim, records: list[SanitizationEvidence]) -> bool:
+    """True when the only claim that may have the machine was on it, and names no other Server."""
     was_here = not records or claim.metadata.uid in {one.spec.claim_uid for one in records}
     return was_here and not names_another(claim, scope.name)
 
 
-def _ambiguity(owners: list[ServerClaim], records: list[SanitizationEvidence]) -> str:
+def ambiguity(owners: list[ServerClaim], records: list[SanitizationEvidence]) -> str:
+    """What an administrator has to decide, and how."""
     claims = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in owners)
     evidence = ", ".join(one.metadata.name for one in records) or "none"
     return (
@@ -156,7 +111,8 @@ def _ambiguity(owners: list[ServerClaim], records: list[SanitizationEvidence]) -
     )
 
 
-def _clean_up_first(scope: Scope, records: list[SanitizationEvidence]) -> Requeue:
+def clean_up_first(scope: Scope, records: list[SanitizationEvidence]) -> Requeue:
+    """Begin with the erasure that these records say is outstanding: all their drives, to the strictest policy."""
     policies = {one.spec.policy for one in records}
     policy = Policy.PURGE if Policy.PURGE in policies else Policy.CLEAR
     known = tuple(dict.fromkeys((*scope.status.drives, *outstanding.drives(records))))
@@ -182,7 +138,7 @@ async def close_records(scope: Scope) -> None:
         return
     context, ended = scope.context, scope.tenancy
     result, evidence_name = ended.sanitization, scope.status.sanitization_evidence
-    for record in await _open_records(scope):
+    for record in await open_records(scope):
         if result not in (Policy.CLEAR, Policy.PURGE) and record.spec.claim_uid != ended.uid:
             continue  # nothing was erased, and this record is of another tenant
         with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never

@@ -14,44 +14,35 @@ In: a machine that is off, and the policy in `status.tenancy.policy`. Nothing st
    manager, API or BMC is extended, because the report may wait to be accepted.
 4. After the final report, or when the time is over, the volumes that contain drives which no report names are read once
    from the BMC; the machine is switched off; `metal.evidence.verdict` judges; the verdict is signed and written
-   (`_conclude`).
+   (`sanitization_result`).
 
-Out: `status.tenancy` with data Clean and the result, when everything was erased. Otherwise the server goes to Error
-with `SanitizationOwed` and stays there until the drives are erased, or an administrator accepts it with
-operation=accept-owed-sanitization (`accept`), which the evidence keeps.
+Out: what `sanitization_result` reports: `status.tenancy` with data Clean, or Error.
 """
 
 from contextlib import suppress
-from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
 
 from metal.api.boot_window import BootWindow, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
-from metal.api.names import OPERATION
 from metal.api.sanitization import EvidencePhase, SanitizationEvidence
 from metal.api.server import State
-from metal.bmc.power import PowerState
-from metal.controllers.server import power
-from metal.controllers.server.bmc.inventory_summary import volumes
 from metal.controllers.server.netboot import boot, ignition, probe_boot
 from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
-from metal.controllers.server.reasons import ConditionType, Reason
+from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import firmware, living_claims, owed_drives
+from metal.controllers.server.tenancy import firmware, living_claims, owed_drives, sanitization_result
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.evidence import record
 from metal.evidence.progress import progress
 from metal.evidence.signing import KeyUnusable
-from metal.evidence.verdict import Verdict, judge, missing, with_firmware
+from metal.evidence.verdict import Verdict
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
 from metal.machine.report import drives_in
 
-ACCEPT = "accept-owed-sanitization"
-"""Operation that releases such a server without the erasure."""
 _MISSED = timedelta(minutes=1)
 """How long after a deadline a pass shows that there was an outage; a manager that works makes one at the deadline."""
 _UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
@@ -74,7 +65,9 @@ async def run(scope: Scope) -> Requeue | None:
     if window is not None and window.phase == Phase.IGNITION_SERVED and evidence is not None:
         window = _after_outage(scope, _extend_window(scope, window, evidence))
         if scope.now >= window.expires_at:
-            return await _conclude(scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not sufficient")
+            return await sanitization_result.conclude(
+                scope, evidence, late=f"{_hours(timeout(scope, evidence))} were not sufficient"
+            )
     if window is not None and evidence is None and _is_silent(scope, window):
         busy = boot.failed(scope, window, "the machine fetched its Ignition and does not report")
         await _follow(scope)
@@ -152,7 +145,7 @@ async def _boot(scope: Scope, config: ServerBootConfiguration, evidence: Sanitiz
             Reason.EVIDENCE_LOST,
             "the evidence of a completed sanitization was deleted. A retry erases the drives again",
         )
-    return await _conclude(scope, evidence)
+    return await sanitization_result.conclude(scope, evidence)
 
 
 async def _follow(scope: Scope) -> SanitizationEvidence | None:
@@ -211,111 +204,5 @@ def _after_outage(scope: Scope, window: BootWindow) -> BootWindow:
     return window
 
 
-async def _read_volumes(scope: Scope, evidence: SanitizationEvidence) -> SanitizationEvidence:
-    """Read from the BMC, once and with the machine still on, the volumes of drives that no report names.
-
-    The volumes as the tenant left them count, not those of the inventory. Raises BMCError and ApiError.
-    """
-    status = evidence.status
-    judged = status.phase != EvidencePhase.RUNNING or status.volumes_read_at is not None
-    if judged or not missing(scope.status.drives, status.drives):
-        return evidence
-    found = await scope.connected().inventory(scope.uri)
-    client, kinds = scope.context.client, scope.context.kinds
-    return await record.store_volumes(client, kinds, evidence, volumes(found.storages), found.problems, scope.now)
-
-
-async def _conclude(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Requeue | None:
-    evidence = await _read_volumes(scope, evidence)
-    busy = await power.converge(scope, PowerState.OFF, "sanitization ended", force=bool(late))
-    if busy is not None:
-        return busy
-    running = evidence.status.phase == EvidencePhase.RUNNING
-    resets = await firmware.finish(scope) if running else evidence.status.firmware
-    verdict = with_firmware(_verdict(scope, evidence, late), resets)
-    if running:
-        try:
-            key = await scope.deps.keys.signing_key()
-        except KeyUnusable as exc:
-            return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
-        now = scope.now
-        client, kinds = scope.context.client, scope.context.kinds
-        evidence = await record.conclude(client, kinds, evidence, verdict, key, now, resets)
-        scope.context.metrics.count_sanitization(evidence)
-    scope.set(sanitization_progress=None, boot_window=None, firmware_reset=None)
-    if verdict.owed:
-        return _report_owed(scope, evidence, verdict)
-    _report_erased(scope, evidence, verdict)
-    return None
-
-
-def _verdict(scope: Scope, evidence: SanitizationEvidence, late: str = "") -> Verdict:
-    report = evidence.status
-    verdict = judge(evidence.spec.policy, scope.status.drives, report.drives, volumes=report.volumes, late=late)
-    return verdict if verdict.owed or verdict.drives else _without_drives(scope, verdict)
-
-
-def _without_drives(scope: Scope, verdict: Verdict) -> Verdict:
-    """Never "no drives" while the BMC lists one, not even one without a serial number."""
-    here = [d for storage in scope.status.storages for d in storage.drives if d.state != "Absent"]
-    if not here:
-        return verdict
-    names = ", ".join(d.serial_number or d.name or "without name" for d in here)[:500]
-    return replace(verdict, owed=(f"status.storages lists drives ({names}), and the probe reported none",))
-
-
-def _report_owed(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> Requeue:
-    owed = "; ".join(verdict.owed)[:1500]
-    scope.set(tenancy=tenancy.not_erased(scope.tenancy, scope.now))
-    scope.condition(
-        ConditionType.SANITIZED,
-        False,
-        Reason.SANITIZATION_OWED,
-        f"{owed} (SanitizationEvidence {evidence.metadata.name})",
-    )
-    operation = f"{scope.context.kinds.key(OPERATION)}={ACCEPT}"
-    return scope.fail(
-        Reason.SANITIZATION_OWED,
-        f"{owed}. Repair or remove the drive, and destroy a removed one; to continue without its erasure, which the "
-        f"evidence records: kubectl annotate servers {scope.name} {operation}",
-    )
-
-
-def _report_erased(scope: Scope, evidence: SanitizationEvidence, verdict: Verdict) -> None:
-    remarks = "".join(f"; {remark}" for remark in verdict.remarks)
-    count = len(verdict.drives)
-    message = (
-        f"{count} drives were erased, {verdict.reached} at least{remarks[:1000]} " if count else "it has no drives "
-    )
-    message += f"(SanitizationEvidence {evidence.metadata.name})"
-    scope.condition(ConditionType.SANITIZED, True, verdict.reached, message)
-    begun = tenancy.erasing(scope.tenancy, scope.now)
-    scope.set(tenancy=tenancy.erased(begun, verdict.reached, scope.now), drives=verdict.drives)
-    scope.record_event("Sanitized", message)
-
-
 def _hours(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h"
-
-
-async def accept(scope: Scope) -> Requeue | None:
-    """Execute operation=accept-owed-sanitization; None when no erasure is outstanding. Raises ApiError."""
-    failure = scope.status.failure
-    if scope.status.state != State.ERROR or failure is None or failure.reason != Reason.SANITIZATION_OWED:
-        return None
-    context, name = scope.context, scope.status.sanitization_evidence
-    evidence = await record.find(context.client, context.kinds, name)
-    if evidence is not None and evidence.status.accepted_at is None:
-        try:
-            key = await scope.deps.keys.signing_key()
-        except KeyUnusable as exc:
-            return scope.fail(Reason.SIGNING_KEY_UNUSABLE, f"the evidence cannot be signed: {exc}")
-        evidence = await record.accept(context.client, context.kinds, evidence, key, scope.now)
-    if evidence is not None:  # with Retain no discovery follows
-        scope.set(drives=_verdict(scope, evidence).drives)
-    scope.set(tenancy=tenancy.accepted(scope.tenancy, "Accepted", scope.now))
-    message = f"an administrator accepted the sanitization failure (SanitizationEvidence {name}): {failure.message}"
-    scope.condition(ConditionType.SANITIZED, False, "LossAccepted", message[:2000])
-    return scope.transition(
-        State.CLEANUP, "sanitization failure accepted; the server will be rediscovered", warning=True
-    )

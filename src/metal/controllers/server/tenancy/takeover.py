@@ -3,7 +3,7 @@
 In: a Server with `status.state` and without `status.since`. The Go operator does not write `since`; this one always
 does.
 
-`adopt` marks such a server once: it sets `since`, the condition `TakenOver` to False, and for a bound claim whose
+`mark` marks such a server once: it sets `since`, the condition `TakenOver` to False, and for a bound claim whose
 machine may have booted it records the boot as done, so that no network boot overwrites its disk. With CRDs of another
 operator the API drops these fields; then the server waits for `CustomResourceDefinitions` and nothing else is done.
 
@@ -29,15 +29,13 @@ from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
 
 
-async def adopt(scope: Scope) -> Requeue | None:
-    """Mark a server that another operator managed, once, before anything else is done for it."""
-    if not scope.status.state or scope.status.since is not None:
-        return None
+async def mark(scope: Scope, *, booted: bool) -> Requeue | None:
+    """Mark a server that another operator managed, once; `booted` when its claim may have booted. Raises ApiError."""
     scope.set(since=scope.now, tenancy=tenancy.unknown(scope.status.tenancy, scope.now))
-    claim = await find_claim(scope)
-    if claim is not None and _may_have_booted(scope, claim):
-        booted = msgspec.structs.replace(scope.status.tenancy, boot=ClaimBoot(booted_at=scope.now))
-        scope.set(tenancy=tenancy.begin(booted, claim))
+    claim = await find_claim(scope) if booted else None
+    if claim is not None:
+        assumed = msgspec.structs.replace(scope.status.tenancy, boot=ClaimBoot(booted_at=scope.now))
+        scope.set(tenancy=tenancy.begin(assumed, claim))
         scope.condition(
             ConditionType.BOOT_ASSUMED, True, "TakenOver",
             "another operator bound this claim; it counts as booted, so that no network boot overwrites its disk",
@@ -49,7 +47,7 @@ async def adopt(scope: Scope) -> Requeue | None:
     return await_crds(scope) if scope.status.since is None else None
 
 
-def _may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
+def may_have_booted(scope: Scope, claim: ServerClaim) -> bool:
     """In phase Bound there was a boot configuration; before that, only a running machine may have booted."""
     return claim.status.phase == "Bound" or scope.status.power_state not in ("", PowerState.OFF)
 
