@@ -177,8 +177,8 @@ ROWS = (
     Row("hangs", "enrolment", **unborn("Timeout", "did not answer")),
     *at("claim", "hangs", **away("Timeout", MUTE)),
     Row("hangs until it is restarted", "tenant", "BMC", "BMC: Reset=True AutoResetting, BMC: Event TryingSSH, "
-        "BMC: Reset=False ResetComplete, BMCReachable=False Timeout, Event Timeout, Event ConnectionFailed, "
-        "Error BMCTimeout", minutes=40, inject=HANGS, end=End.RECOVERS,
+        "BMC: Reset=False ResetComplete, BMCReachable=False Timeout, Event Timeout, "
+        "BMCReachable=False BMCRestarting, Error BMCTimeout", minutes=40, inject=HANGS, end=End.RECOVERS,
         config={"bmc": BMCOptions(auto_reset=True, reset_after=1200.0)}, message=MUTE),
     Row("wrong_password", "enrolment", end=LATER, **unborn("AuthenticationFailed", REJECTED)),
     *at("claim tenant", "wrong_password", end=BMC, **away("AuthenticationFailed", REFUSED)),
