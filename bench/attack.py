@@ -1,7 +1,8 @@
 """What honest clients notice of an attack: `python bench/attack.py [NAME ...] [-s 10] [-o json]`.
 
 Starts `metalctl up` on loopback. Two honest clients, with addresses of their own, ask it without pause: a machine that
-asks the boot server for the chainload script on a new connection, and an API client that lists namespaces on a
+asks the boot server for the chainload script on a new connection (for the beginning of its image, during
+`image-streams`), and an API client that lists namespaces on a
 connection that it keeps. They do so for some seconds in peace, and again during each attack (`bench/attacks.py`, a
 process and an address of its own). Prints milliseconds (p50, p99, worst), failed requests and the peak memory of the
 control plane. --source DIR runs the program of another checkout, to compare.
@@ -25,6 +26,7 @@ import aiohttp
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from bench import boots
 from bench.attacks import ATTACKS, Targets
 
 from metal.api.core import CRD
@@ -34,6 +36,7 @@ from metal.kube.client.kubeconfig import from_file
 METALCTL = Path(sys.executable).with_name("metalctl")
 API, BOOT, REGISTRY, METRICS = range(18120, 18124)
 MACHINE, CLIENT = "127.0.0.77", "127.0.0.78"
+BEGINNING = {"Range": "bytes=0-65535"}
 PATIENCE = 10.0
 """Seconds after which an honest client counts a failure."""
 TEXTS = {
@@ -69,6 +72,7 @@ class Home:
 
     @classmethod
     async def start(cls, folder: Path, source: Path | None) -> "Home":
+        boots.keep_image(folder / "data")
         config = folder / "config.yaml"
         config.write_text(
             f'listen:\n  api: "127.0.0.1:{API}"\n  boot: "127.0.0.1:{BOOT}"\n'
@@ -112,13 +116,14 @@ class Home:
             self._process.kill()
 
 
-async def prepare(kubeconfig: Path) -> tuple[Targets, str]:
-    """Accounts for the attacker, the CRD with a rule, and the administrator's token."""
+async def prepare(kubeconfig: Path) -> tuple[Targets, str, str]:
+    """Accounts for the attacker, the CRD with a rule, two boots; the administrator's token, the honest image's path."""
     connection = from_file(kubeconfig)
     assert connection.token is not None
     client = HTTPClient(connection)
     try:
         await client.apply(CRD, TEXTS, manager="bench")
+        images = await boots.open_windows(client)
     finally:
         await client.aclose()
     admin = connection.token()
@@ -136,7 +141,7 @@ async def prepare(kubeconfig: Path) -> tuple[Targets, str]:
             await _created(http, accounts, {"metadata": {"name": name}})
             made = await _created(http, f"{accounts}/{name}/token", {"spec": {"expirationSeconds": 7200}})
             tokens[name] = made["status"]["token"]
-    return Targets(API, BOOT, REGISTRY, **tokens), admin
+    return Targets(API, BOOT, REGISTRY, **tokens, image=images["attacker"]), admin, images["honest"]
 
 
 async def _created(http: aiohttp.ClientSession, path: str, body: Any) -> Any:
@@ -161,9 +166,9 @@ async def honest(http: aiohttp.ClientSession, path: str, until: float) -> Figure
     while time.monotonic() < until:
         begun = time.perf_counter()
         try:
-            async with asyncio.timeout(PATIENCE), http.get(path) as answer:
+            async with asyncio.timeout(PATIENCE), http.get(path, headers=BEGINNING) as answer:
                 await answer.read()
-                failed += answer.status != 200
+                failed += answer.status not in {200, 206}
         except (aiohttp.ClientError, OSError):
             failed += 1
         times.append((time.perf_counter() - begun) * 1000)
@@ -172,7 +177,7 @@ async def honest(http: aiohttp.ClientSession, path: str, until: float) -> Figure
     return {"n": len(times), "failed": failed, "p50": percents[49], "p99": percents[98], "worst": max(times)}
 
 
-async def measured(home: Home, admin: str, seconds: float) -> dict[str, Any]:
+async def measured(home: Home, admin: str, path: str, seconds: float) -> dict[str, Any]:
     """The two honest clients for some seconds, and the peak of memory meanwhile."""
     until = time.monotonic() + seconds
     connector = aiohttp.TCPConnector(local_addr=(MACHINE, 0), force_close=True)
@@ -180,11 +185,11 @@ async def measured(home: Home, admin: str, seconds: float) -> dict[str, Any]:
         aiohttp.ClientSession(f"http://127.0.0.1:{BOOT}", connector=connector) as machine,
         api_session(admin, CLIENT) as client,
     ):
-        figures = await asyncio.gather(honest(machine, "/ipxe", until), honest(client, "/api/v1/namespaces", until))
+        figures = await asyncio.gather(honest(machine, path, until), honest(client, "/api/v1/namespaces", until))
     return {"machine": figures[0], "api": figures[1], "peak_mib": home.peak_mib}
 
 
-async def attacked(name: str, home: Home, targets: Targets, admin: str, seconds: float) -> dict[str, Any]:
+async def attacked(name: str, home: Home, targets: Targets, admin: str, path: str, seconds: float) -> dict[str, Any]:
     """The same during an attack."""
     home.forget_peak()
     attacker = await asyncio.create_subprocess_exec(
@@ -192,7 +197,7 @@ async def attacked(name: str, home: Home, targets: Targets, admin: str, seconds:
         stdout=asyncio.subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        return await measured(home, admin, seconds)
+        return await measured(home, admin, path, seconds)
     finally:
         if attacker.returncode is not None:
             raise SystemExit(f"the attacker {name} ended")
@@ -201,17 +206,18 @@ async def attacked(name: str, home: Home, targets: Targets, admin: str, seconds:
 
 
 async def run(args: argparse.Namespace) -> dict[str, Any]:
-    """Figures by attack; `none` is peace."""
+    """Figures by attack; `none` and `none-image` are peace."""
     found: dict[str, Any] = {}
     for name in args.attacks or ATTACKS:
         with tempfile.TemporaryDirectory(prefix="bench-attack-") as folder:
             home = await Home.start(Path(folder), args.source)
             try:
-                targets, admin = await prepare(home.kubeconfig)
-                if "none" not in found:
+                targets, admin, image = await prepare(home.kubeconfig)
+                peace, path = ("none-image", image) if name == "image-streams" else ("none", "/ipxe")
+                if peace not in found:
                     home.forget_peak()
-                    found["none"] = await measured(home, admin, args.seconds)
-                found[name] = await attacked(name, home, targets, admin, args.seconds)
+                    found[peace] = await measured(home, admin, path, args.seconds)
+                found[name] = await attacked(name, home, targets, admin, path, args.seconds)
             finally:
                 await home.stop()
     return found

@@ -28,6 +28,8 @@ class Targets:
     """Token of an account that may create claims and texts."""
     stranger: str
     """Token of an account without roles."""
+    image: str = ""
+    """Path of the image in the boot of the attacker's machine, with its token."""
 
     def text(self) -> str:
         return json.dumps(asdict(self))
@@ -76,10 +78,17 @@ async def backtracking(targets: Targets) -> None:
     await _post(targets, targets.tenant, TEXTS, [json.dumps(body).encode()], "application/json")
 
 
+async def image_streams(targets: Targets) -> None:
+    """300 transfers of the image with the token of one boot, each read as slowly as the boot server permits."""
+    sent = f"GET {targets.image} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+    await asyncio.gather(*(_one(targets.boot, sent, 0.0003 * number, slowly=True) for number in range(300)))
+
+
 ATTACKS: dict[str, Callable[[Targets], Awaitable[None]]] = {
     attack.__name__.replace("_", "-"): attack
     for attack in (
         half_open_tls, half_open_requests, unfinished_headers, missing_bodies, large_yaml, many_causes, backtracking,
+        image_streams,
     )
 }  # fmt: skip
 
@@ -89,13 +98,15 @@ async def _hold(port: int, count: int, sent: bytes) -> None:
     await asyncio.gather(*(_one(port, sent, 0.0003 * number) for number in range(count)))
 
 
-async def _one(port: int, sent: bytes, after: float) -> None:
+async def _one(port: int, sent: bytes, after: float, *, slowly: bool = False) -> None:
     await asyncio.sleep(after)
     while True:
         with suppress(OSError):
             reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(SOURCE, 0))
             writer.write(sent)
-            await reader.read()
+            while await reader.read(1 << 16):
+                if slowly:
+                    await asyncio.sleep(0.5)
             writer.close()
         await asyncio.sleep(1.0)
 

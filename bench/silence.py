@@ -1,10 +1,10 @@
 """What BMCs that die cost the others: `python bench/silence.py [-n 10000] [--dead 1000] [--workers 64]`.
 
 In virtual time, with the controller's queue and workers and the pool's guard for silent BMCs: a check every 60 s, 100
-ms for an answer, 5 s until a connection attempt to a dead BMC is given up. Prints how many checks the living BMCs got
-in each minute, as a share of those without dead BMCs: after a start that knows nothing of the dead ones, after a
-restart, when the status of their objects says that they did not answer, and after the dead ones, which had answered
-until then, die at the same moment.
+ms for an answer, and the guard's time until a connection attempt to a dead BMC is given up. Prints how many checks the
+living BMCs got in each minute, as a share of those without dead BMCs: after a start that knows nothing of the dead
+ones, after a restart, when the status of their objects says that they did not answer, and after the dead ones, which
+had answered until then, die at the same moment.
 """
 
 import argparse
@@ -21,20 +21,20 @@ from metal.kube.controller.controller import Controller, Requeue, Result
 from metal.kube.meta.objects import Key
 from metal.redfish import Response
 
-INTERVAL, ANSWER, GIVEN_UP = 60.0, 0.1, 5.0
+INTERVAL, ANSWER = 60.0, 0.1
 MINUTES = 5
 
 
 class Wire:
     """A BMC that answers, or whose connection attempt is given up."""
 
-    def __init__(self) -> None:
-        self.dead = False
+    def __init__(self, name: str, gate: SilentBMCs) -> None:
+        self.name, self.gate, self.dead = name, gate, False
 
     async def request(
         self, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None = None, timeout: float
     ) -> Response:
-        await asyncio.sleep(GIVEN_UP if self.dead else ANSWER)
+        await asyncio.sleep(self.gate.connect_timeout(self.name) if self.dead else ANSWER)
         if self.dead:
             raise BMCUnreachable("no connection")
         return Response(200)
@@ -44,9 +44,9 @@ class Wire:
 
 async def run(count: int, dead: int, workers: int, dies_at: float, known: bool) -> list[int]:
     """Checks of living BMCs in each minute from the moment at which the others are dead."""
-    wires = {f"bmc-{n}": Wire() for n in range(count)}
-    doomed = set(random.Random(1).sample(sorted(wires), dead))
     gate, rng = SilentBMCs(max(1, workers // 4)), random.Random(1)
+    wires = {name: Wire(name, gate) for name in (f"bmc-{n}" for n in range(count))}
+    doomed = set(random.Random(1).sample(sorted(wires), dead))
     guarded = {name: gate.guard(name, wire) for name, wire in wires.items()}
     for name in doomed if known else ():
         gate.expect(name, BMCUnreachable("no connection before the restart"))

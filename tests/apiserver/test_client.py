@@ -226,6 +226,10 @@ async def first_of_watch(client: Client) -> Any:
     return await anext(aiter(client.watch(STRICT, "default", resource_version="0")))
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "An object that a client in process cannot read is an error of the API that names the object.",
+)
 @pytest.mark.parametrize(
     "act",
     [
@@ -261,6 +265,9 @@ async def test_the_zero_time_of_go_can_be_read_back() -> None:
             await of(api).create(EVENT, event(firstTimestamp="0001-01-01T00:00:00+05:00"))
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly", "One Event that cannot be written does not end the others; dropped Events are counted."
+)
 async def test_one_event_that_cannot_be_read_back_does_not_end_the_others() -> None:
     """The Recorder drops and counts an Event whose series it cannot continue, and writes the next one."""
     async with running() as api:

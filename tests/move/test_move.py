@@ -2,14 +2,17 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
+from metal.api import names
 from metal.api.core import CONFIG_MAP
 from metal.evidence import record
 from metal.evidence.chain import HEAD
 from metal.evidence.keys import KeyStore, public_keys
 from metal.evidence.signing import verify
 from metal.evidence.verdict import Verdict
+from metal.kube.client.protocol import Client
 from metal.move.documents import kinds_in_order
 from metal.move.homes import Refused
 from metal.move.pause import MANAGERS
@@ -46,6 +49,36 @@ async def test_objects_with_status_and_owners_come_to_the_other_home_and_no_mach
         assert is_ready(claim)
         assert (site.manager.pause.paused, site.manager2.pause.paused) == (True, False)
         await _acts(site, second=True)
+
+
+async def _tenancies(client: Client, *claims: str) -> dict[str, tuple[object, ...]]:
+    """Of each Server: data, policy, the whole record, and the copy that outlives its status, without UIDs of claims."""
+    found: dict[str, tuple[object, ...]] = {}
+    for server in (await client.list(KINDS.server)).items:
+        known, kept = server.status.tenancy, server.metadata.annotations[KINDS.key(names.TENANCY)]
+        record = msgspec.json.encode((known, server.status.drives)).decode()
+        for uid in claims:
+            record, kept = record.replace(uid, "UID"), kept.replace(uid, "UID")
+        found[server.metadata.name] = known.data, known.policy, record, kept
+    return found
+
+
+async def test_the_record_of_tenancy_moves_along() -> None:
+    """Data, policy, drives and the annotation are those of before; record and annotation name the claim by its UID."""
+    async with two_homes() as site:
+        old = (await site.client.get(KINDS.claim, "c1", "default")).metadata.uid
+        before = await _tenancies(site.client, old)
+        await site.mover().run()
+        new = (await site.client2.get(KINDS.claim, "c1", "default")).metadata.uid
+        copied = await _tenancies(site.client2, old, new)
+        records = str([record for _, _, record, _ in (await _tenancies(site.client2)).values()])
+        await asyncio.sleep(3600)
+        after = await _tenancies(site.client2, new)
+    assert sorted((data, policy) for data, policy, *_ in before.values()) == [("Clean", ""), ("Dirty", "None")]
+    assert all("UID" in str(kept) for data, _, _, kept in before.values() if data == "Dirty")
+    assert copied == before
+    assert (new in records, old in records) == (True, False)
+    assert after == before
 
 
 async def test_what_was_moved_can_be_moved_back() -> None:

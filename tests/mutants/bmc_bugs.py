@@ -1,4 +1,4 @@
-"""Further bugs, in the handling of BMCs that fail, each put back by a small switch; see `bugs`."""
+"""Further bugs, in the handling of BMCs that fail, each put back by a small switch; see `bug`."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import error
 from metal.kube.controller.controller import Requeue
 from tests.mutants import stories
-from tests.mutants.bugs import bug
+from tests.mutants.bug import bug
 
 _RESUME = error._resume
 

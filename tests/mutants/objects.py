@@ -165,13 +165,13 @@ def believes_a_removed_reference(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(living_claims, "before_erasure", _pass)
 
 
-@defect(test_lost_status.test_a_status_wiped_before_cleanup_still_leads_to_the_erasure_of_every_drive)
+@defect(test_lost_status.test_a_status_wiped_before_cleanup_still_leads_to_the_erasure_of_every_drive, running=True)
 def starts_without_the_lost_status(patch: pytest.MonkeyPatch) -> None:
     """A wiped status before Cleanup ended Available: "it has no drives"."""
     patch.setattr(lost_status, "restore", _pass)
 
 
-@defect(test_lost_status.test_a_wipe_during_the_first_boot_of_a_claim_does_not_count_as_booted)
+@defect(test_lost_status.test_a_wipe_during_the_first_boot_of_a_claim_does_not_count_as_booted, running=False)
 def counts_a_lost_boot_as_booted(patch: pytest.MonkeyPatch) -> None:
     """A wipe during a claim's first boot ended Ready with nothing booted."""
     patch.setattr(lost_status, "restore", _pass)

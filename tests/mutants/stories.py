@@ -9,6 +9,7 @@ from contextlib import suppress
 
 import msgspec
 
+from metal.api.server import Server
 from metal.kube.client.errors import AlreadyExists, ApiError, NotFound
 from metal.sim.machine.machine import Machine
 from tests.sim.plane import KINDS, Plane, is_of, is_ready
@@ -368,3 +369,21 @@ async def host_in_post(world: Plane) -> None:
     await asyncio.sleep(180)
     machine.faults.in_post = False
     await asyncio.sleep(300)
+
+
+async def clock_set_back(world: Plane) -> None:
+    """The clock is set back one hour while the drives are erased, and a day while the next claim's system boots."""
+    await claimed(world, sanitizationPolicy="Clear")
+    await release(world)
+    await world.until(lambda servers: _erases(servers[0]), what="an erasure in progress")
+    world.clock.adjust(-3600)
+    await asyncio.sleep(300)
+    await world.add_claim("c2")
+    await world.until(lambda servers: servers[0].status.state == "Reserved", what="reserved")
+    await asyncio.sleep(5)
+    world.clock.adjust(-86400)
+    await asyncio.sleep(300)
+
+
+def _erases(server: Server) -> bool:
+    return server.status.wait is not None and server.status.wait.for_ == "Sanitization"

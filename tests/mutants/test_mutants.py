@@ -3,8 +3,8 @@
 import pytest
 
 from metal.sim.invariants import InvariantViolation
-from tests.mutants import bmc_bugs, stories
-from tests.mutants.bugs import BUGS, Bug
+from tests.mutants import bmc_bugs, boot_bugs, claim_bugs, stories
+from tests.mutants.bug import BUGS, Bug
 from tests.mutants.stories import PATIENCE, Restless, Story, at_rest
 from tests.sim.plane import plane
 
@@ -38,4 +38,5 @@ def test_there_are_as_many_bugs_as_were_promised() -> None:
     assert len({bug.name for bug in BUGS}) >= 25
     assert all(bug.switch.__doc__ for bug in BUGS)
     assert stories.__doc__
-    assert any(bug.switch.__module__ == bmc_bugs.__name__ for bug in BUGS)
+    modules = {bug.switch.__module__ for bug in BUGS}
+    assert modules == {module.__name__ for module in (bmc_bugs, boot_bugs, claim_bugs)}

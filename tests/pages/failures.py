@@ -20,7 +20,9 @@ from tests.sim import (
     test_failures_identity,
     test_failures_leader,
     test_failures_machine,
+    test_failures_requests,
     test_failures_services,
+    test_failures_writers,
 )
 from tests.sim.failing import STEPS, nothing
 from tests.sim.rows import End, Row
@@ -74,7 +76,9 @@ PARTS = (
     Part("Identity of machines", test_failures_identity),
     Part("Machines", test_failures_machine), Part("Drives in another machine", test_failures_drives),
     Part("DHCP, boot server, registry, OCI registry", test_failures_services), Part("Erasure", test_failures_erasure),
+    Part("Requests of clients", test_failures_requests),
     Part("API and manager", test_failures_control_plane), Part("Several managers", test_failures_leader),
+    Part("Other clients of the API", test_failures_writers),
 )  # fmt: skip
 
 

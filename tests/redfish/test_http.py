@@ -2,10 +2,12 @@
 
 import asyncio
 import hashlib
+import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -23,6 +25,7 @@ from metal.redfish import (
     RedfishClient,
     Trust,
 )
+from metal.redfish import http as http_module
 from metal.redfish.tls import first_fingerprint
 from tests.kube.client.pki import Authority
 
@@ -289,9 +292,29 @@ async def test_a_hang_is_a_timeout_at_the_deadline(handler: Handler) -> None:
 
 async def test_a_tls_handshake_that_hangs_ends_at_the_connect_deadline() -> None:
     """It counts as no connection."""
-    async with raw(_silent) as port, transport(port, "https", connect_timeout=0.2) as http:
+    async with raw(_silent) as port, transport(port, "https", connect_timeout=lambda: 0.2) as http:
         with pytest.raises(BMCUnreachable, match=r"within 0\.2 s"):
             await http.request("GET", "/", headers=HEADERS, timeout=5)
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="an option of Linux")
+async def test_a_connection_whose_peer_acknowledges_nothing_ends_after_five_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A BMC that lost its power is not waited for on the connection that was kept from the last request."""
+    made: list[int] = []
+    original = http_module._socket
+
+    def making(address: Any) -> socket.socket:
+        new = original(address)
+        made.append(new.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
+        return new
+
+    monkeypatch.setattr(http_module, "_socket", making)
+    async with raw(_gone) as port, transport(port) as http:
+        with pytest.raises(BMCUnreachable):
+            await http.request("GET", "/", headers=HEADERS, timeout=5)
+    assert set(made) == {5000}
 
 
 @pytest.mark.parametrize("handler", [_cut, _gone])

@@ -50,18 +50,17 @@ async def live(row: Row) -> Report:
     async with failing(row) as world:
         await fault.prepare(world)
         await reach(world, row.step)
-        since = world.clock()
+        since = world.clock.steady()
         await fault.begin(world)
-        since = min(since, world.clock())  # a fault may set the clock back
         await go_on(world, row.step)
         await asyncio.sleep(row.minutes * 60)
-        stood = reported(world.fleet.history, since, world.clock()).stood
+        stood = reported(world.fleet.history, since, world.clock.steady()).stood
         await row.also(world)
         _compare_before(row, await _unrest(world, row))
         await fault.remove(world)
         await _end(world, row)
         await compare_final(world, row)
-        report = reported(world.fleet.history, since, world.clock())
+        report = reported(world.fleet.history, since, world.clock.steady())
         report.stood = stood
     return report
 
@@ -73,12 +72,12 @@ def _compare_before(row: Row, unrest: str) -> None:
 
 
 async def _end(world: FailingPlane, row: Row) -> None:
-    removed = world.clock()
+    removed = world.clock.steady()
     if row.ends in RETRIED:
         await _stays(world, RETRIED[row.ends])
         await retry(world, RETRIED[row.ends])
     await _settle(world)
-    took = (world.clock() - removed).total_seconds()
+    took = (world.clock.steady() - removed).total_seconds()
     if row.ends is End.WITHIN_AN_HOUR:
         assert UNTOUCHED < took <= HOUR, took
 
@@ -96,7 +95,7 @@ async def _settle(world: FailingPlane) -> None:
     await at_rest(world)
     loop = asyncio.get_running_loop()
     end = loop.time() + PATIENCE
-    while problem := await _ill_bmc(world):
+    while problem := await _ill_bmc(world) or await _unbound(world):
         if loop.time() > end:
             raise Restless(problem)
         await asyncio.sleep(30)
@@ -107,7 +106,15 @@ async def _unrest(world: FailingPlane, row: Row) -> str:
     servers = await world.servers()
     if len(servers) < row.machines:
         return f"{len(servers)} servers of {row.machines}"
-    return await restless(world) or await _ill_bmc(world)
+    return await restless(world) or await _ill_bmc(world) or await _unbound(world)
+
+
+async def _unbound(world: FailingPlane) -> str:
+    """A claim without a server, or nothing."""
+    for claim in (await world.client.list(KINDS.claim)).items:
+        if claim.status.phase != "Bound":
+            return f"claim {claim.metadata.name} is {claim.status.phase}"
+    return ""
 
 
 async def _ill_bmc(world: FailingPlane) -> str:

@@ -29,7 +29,7 @@ from metal.machineapi.bootserver.routes import routes as boot_routes
 from metal.machineapi.registry.routes import routes as registry_routes
 from metal.manager import Manager, Parts
 from metal.sim.images.local import LocalImages
-from metal.sim.invariants import check_all
+from metal.sim.invariants import check_all, check_load
 from metal.sim.machine.machine import Machine
 from metal.sim.machine.network import InProcessNetwork
 from metal.sim.options import Options
@@ -58,7 +58,9 @@ class Plane:
         self.clock = LoopClock(START)
         self.network = self._network()
         self.config, self.kinds = config, kinds(config.api_group, config.boot_group)
-        settings = FleetSettings(boot_url=config.boot_url, network=self.network, clock=self.clock, history_limit=None)
+        settings = FleetSettings(
+            config.boot_url, self.network, self.clock, steady=self.clock.steady, history_limit=None
+        )
         self.fleet = Fleet(n, seed=seed, options=replace(options, password=PASSWORD), settings=settings)
         self.api = self._api(seed)
         self.client = self.api.client()
@@ -139,6 +141,11 @@ class Plane:
         """Check all invariants over the history."""
         seen = {secret for machine in self.fleet.machines for secret in machine.secrets}
         check_all(self.fleet.history, seen | {PASSWORD})
+        check_load(self.busiest())
+
+    def busiest(self) -> dict[str, dict[str, int]]:
+        """The most reads and writes of each BMC in a minute."""
+        return {address: bmc.load.busiest for address, bmc in self.fleet.bmcs.items()}
 
     async def servers(self) -> list[Server]:
         return sorted((await self.client.list(self.kinds.server)).items, key=lambda server: server.metadata.name)

@@ -89,6 +89,8 @@ class Row:
     """Whether the API keeps its objects on a disk."""
     also: Act = nothing
     """What is asserted before it is removed; its docstring is printed."""
+    sanitization: str = ""
+    """`status.tenancy.sanitization` in the end, if not that of the step."""
 
     def __str__(self) -> str:
         return f"{self.fault}-{self.step}-{self.minutes:g}min".replace(" ", "_")
@@ -109,6 +111,8 @@ class Row:
         """State and `status.sanitization` of the server when everything is at rest."""
         if self.step in ("claim", "boot", "tenant"):
             return "Reserved", ""
+        if self.sanitization:
+            return "Available", self.sanitization
         if self.step in ("release", "erasure"):
             return "Available", "Clear" if self.step == "erasure" or "sanitization" in self.config else "None"
         return "Available", ""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from metal.config import BMCOptions, Listen, Timeouts
+from metal.sim.bmc.redfish_errors import Refusal
 from tests.sim.failing import FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
@@ -122,6 +123,22 @@ async def _override_is_off(world: FailingPlane) -> None:
     assert world.machine in world.tenants()
 
 
+def in_post(answer: Refusal) -> Fault:
+    """The BMC of another vendor answers changes of the boot override so: the host is in POST."""
+
+    async def begin(world: FailingPlane) -> None:
+        world.fleet.bmcs[world.machine.identity.bmc_ip].post = answer
+        world.machine.faults.in_post = True
+
+    async def remove(world: FailingPlane) -> None:
+        world.machine.faults.in_post = False
+
+    what = (
+        f"The BMC answers every change of the boot override with {answer.status} {answer.registry}.{answer.message_id}."
+    )
+    return Fault(begin, remove, what=what)
+
+
 RESTART = Fault(_restart, what="The BMC restarts: it is away for 150 s and has lost its sessions.")
 HANGS = Fault(_hang_for_good, what="The BMC takes requests and does not answer until it is restarted.")
 SWAPPED = Fault(
@@ -144,6 +161,13 @@ REJECTED_WRITES: dict[str, Any] = {
     "wait": "BMCOperation", "minutes": 20, "also": _few_writes, "config": {"timeouts": Timeouts()},
     "message": "failed: … was answered 500 Internal Server Error",
 }  # fmt: skip
+BUSY = "BMCOperational=False ServiceUnavailable, Event ServiceUnavailable, Event Succeeded"
+IN_POST = (
+    (Refusal(400, "SWC0700", "iDRAC is not ready. The configuration values cannot be accessed.", registry="IDRAC.2.8"),
+     "iDRAC is not ready"),
+    (Refusal(500, "RAC0508", "An unexpected error occurred. Wait for few minutes and retry.", registry="IDRAC.2.8"),
+     "Wait for few minutes"),
+)  # fmt: skip
 
 ROWS = (
     Row("dead", "enrolment", machines=3, also=_others_are_well, **unborn("ConnectionFailed", DEAD)),
@@ -170,7 +194,9 @@ ROWS = (
     *at("claim", "rejects_writes", reports=REJECTS, **REJECTED_WRITES),
     *at("release", "rejects_writes", reports=f"{REJECTS}, Event ForcedOff", **REJECTED_WRITES),
     *at("claim", "in_post", wait="BMCBusy", minutes=8, message="while the computer system BIOS is in POST",
-        reports="BMCOperational=False ServiceUnavailable, Event ServiceUnavailable, Event Succeeded"),
+        reports=BUSY),
+    *(Row(f"{answer.message_id} in POST", "claim", "BMCBusy", BUSY, minutes=8, inject=in_post(answer), message=text)
+      for answer, text in IN_POST),
     *at("inventory discovery report boot tenant erasure", "BMC restarts", wait="BMC", inject=RESTART, reports=RESTARTS,
         minutes=5, options={"bmc_reset": 150.0}),
     *at("enrolment claim release erasure", "restarts", reports=RESTARTS, minutes=5, end=DONE),

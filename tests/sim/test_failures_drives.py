@@ -2,10 +2,13 @@
 
 import pytest
 
+from metal.controllers.server.tenancy import sanitization
+from metal.sim.machine.machine import Machine
 from tests.sim.failing import FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
 from tests.sim.rows import Fault, Row
+from tests.sim.steps import operate
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
 
@@ -24,6 +27,59 @@ async def _return(world: FailingPlane) -> None:
     first.swap_drives(second)
 
 
+async def _insert(world: FailingPlane) -> None:
+    """The second machine, which is Available, gets the tenant's drives, and a claim."""
+    first, second = world.fleet.machines
+    server = await world.server_of(second)
+    assert server is not None
+    first.swap_drives(second)
+    world.before = _network_boots(world)
+    await world.add_claim("c2", serverRef={"name": server.metadata.name})
+
+
+async def _discard(world: FailingPlane) -> None:
+    """The Server is deleted before its drives are erased; both machines are discovered again."""
+    first, second = world.fleet.machines
+    await _forget(world, first)
+    first.swap_drives(second)
+    await _forget(world, second)
+
+
+async def _accept(world: FailingPlane) -> None:
+    server = await world.server_of(world.machine)
+    assert server is not None
+    await operate(world, server.metadata.name, sanitization.ACCEPT)
+
+
+async def _forget(world: FailingPlane, machine: Machine) -> None:
+    server = await world.server_of(machine)
+    assert server is not None
+    await world.client.delete(KINDS.server, server.metadata.name)
+
+
+def _network_boots(world: FailingPlane) -> int:
+    """How often the second machine was booted from the network."""
+    _, second = world.fleet.machines
+    return sum(entry.details["source"] == "network" for entry in world.fleet.history.of(second.identity.uuid, "os"))
+
+
+async def _is_not_booted(world: FailingPlane) -> None:
+    """The second machine is not booted from the network, and the drives keep the tenant's data."""
+    _, second = world.fleet.machines
+    assert _network_boots(world) == world.before
+    assert second.state.disk.marker
+
+
+async def _is_erased(world: FailingPlane) -> None:
+    """The drives are erased in the second machine, which is Available."""
+    first, second = world.fleet.machines
+    server = await world.server_of(second)
+    assert not first.state.disk.marker
+    assert not second.state.disk.marker
+    assert server is not None
+    assert (server.status.state, server.status.tenancy.sanitization) == ("Available", "Clear")
+
+
 async def _keeps_its_data(world: FailingPlane) -> None:
     """The second machine has the drives with the tenant's data, and is neither erased nor Available."""
     _, second = world.fleet.machines
@@ -37,10 +93,26 @@ MOVED = Fault(
     _exchange, _return, what="The drives of a claimed machine are put into another one, which is discovered again.",
     remedy="Return the drives.",
 )  # fmt: skip
+INSERTED = Fault(
+    _insert, _return, what="The drives of a claimed machine are put into an Available one, which is claimed then.",
+    remedy="Return the drives.",
+)  # fmt: skip
+DISCARDED = Fault(
+    _discard, _accept, remedy="Set `operation=accept-owed-sanitization` on the Server whose drives are gone.",
+    what="During an erasure the Server is deleted, and the drives are put into another machine.",
+)  # fmt: skip
 
 ROWS = (
     Row("the drives are in another machine", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, Event UnexpectedPower",
         inject=MOVED, also=_keeps_its_data, machines=2, message="may have data of claim … The machine is not changed"),
+    Row("the drives are in an Available machine", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, "
+        "Event UnexpectedPower", inject=INSERTED, also=_is_not_booted, machines=2,
+        message="may have data of claim … The machine is not changed"),
+    Row("drives of a deleted claim are in another machine", "erasure", reports="DriveOwed=True NotErased, "
+        "DriveOwed=False Erased, Error SanitizationOwed, Sanitized=False SanitizationOwed",
+        inject=DISCARDED, also=_is_erased, machines=2, minutes=30, sanitization="Accepted",
+        may_report="Cleanup IdentityAmbiguous",
+        message="may have data of a deleted claim … SanitizationEvidence owed-"),
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """Erasures of a tenant's drives that fail: rows of docs/failures.md."""
 
+import asyncio
 import base64
 
 import pytest
@@ -14,6 +15,7 @@ pytestmark = [pytest.mark.looptime, pytest.mark.life]
 HURRIED = {"sanitization": Sanitization(timeout=600.0, rate=1 << 40)}
 FIRMWARE = {"sanitization": Sanitization(firmware="ResetBIOS", firmware_required=True)}
 KEY, HOME = "metal-evidence-key", "metal-system"
+AWAY = 4 * 3600.0
 OWED = "Error SanitizationOwed, Ready=False SanitizationOwed, Sanitized=False SanitizationOwed"
 
 
@@ -24,6 +26,15 @@ async def _spoil_key(world: FailingPlane) -> None:
 
 async def _delete_key(world: FailingPlane) -> None:
     await world.client.delete(SECRET, KEY, HOME)
+
+
+async def _stop_manager(world: FailingPlane) -> None:
+    """The erasure ends meanwhile, and its deadline passes."""
+    world.network.unmount_all()
+    await world.manager.stop(grace=0.0)
+    await asyncio.sleep(AWAY)
+    await world.restart_manager()
+    world.machine.note("manager")
 
 
 async def _keeps_its_data(world: FailingPlane) -> None:
@@ -42,6 +53,7 @@ SIGNING = Fault(
     _spoil_key, _delete_key, what="The Secret with the signing key of the evidence holds no key.",
     remedy="Delete or restore the Secret.",
 )  # fmt: skip
+OUTAGE = Fault(_stop_manager, what="The manager is away for four hours, longer than the deadline of the erasure.")
 DRIVE = "(serial SIM007000000-D0, slot Disk 0)"
 BIOS = "the BIOS is not … its defaults (Failed)"
 OFF = "the machine powered off before its boot was complete"
@@ -53,12 +65,13 @@ ROWS = (
     *at("erasure", "dying_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
         message=f"drive nvme0n1 {DRIVE} is not erased (Failed) … input/output error"),
     *at("release", "missing_drive", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data, config=ERASED,
-        message=f"drive nvme0n1 {DRIVE} … before and is missing"),
+        message=f"drive nvme0n1 {DRIVE} was in the server and is missing"),
     *at("erasure", "slow_drives", wait="Sanitization", reports=OWED, end=RETRY, also=_keeps_its_data,
         config=HURRIED, minutes=30, message=f"drive nvme0n1 {DRIVE} is not erased, at 25 %: 0.2 h were not sufficient"),
     *at("erasure", "power_loss_in_sanitization", wait="Sanitization", reports=AGAIN, minutes=1.5, message=OFF),
     *at("release", "power_loss_in_sanitization", wait="Sanitization", also=_keeps_its_data, end=RETRY,
         reports=FAILED, config=ERASED, minutes=30, message=OFF),
+    *at("erasure", "outage longer than the deadline", inject=OUTAGE, config=HURRIED, minutes=30),
     *at("release", "refuses_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,
         config=FIRMWARE, also=_is_erased, message=BIOS),
     *at("release", "forgets_bios", wait="Sanitization", reports=f"{OWED}, Event FirmwareReset", end=RETRY,

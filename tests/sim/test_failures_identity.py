@@ -99,11 +99,15 @@ async def _replace_bmc(world: FailingPlane) -> None:
     await world.announce()
 
 
-async def _replace_both(world: FailingPlane) -> None:
-    world.added = world.fleet.replace_mainboard(world.machine, keep_serial=True, keep_bmc=False)
+async def _replace_both(world: FailingPlane, *, keep_serial: bool = True) -> None:
+    world.added = world.fleet.replace_mainboard(world.machine, keep_serial=keep_serial, keep_bmc=False)
     await _remember(world)
     await world.announce()
     world.machine.press_power_button()
+
+
+async def _replace_all_but_drives(world: FailingPlane) -> None:
+    await _replace_both(world, keep_serial=False)
 
 
 async def _move(world: FailingPlane) -> None:
@@ -174,9 +178,15 @@ BOTH = Fault(
     _replace_both, _move, what="The mainboard is replaced with its BMC; the serial number is restored.",
     remedy="Set `spec.bmcRef` and `spec.systemUUID` of the first Server, delete the second, then the old BMC.",
 )  # fmt: skip
+ALL_BUT_DRIVES = Fault(
+    _replace_all_but_drives, _move,
+    what="The mainboard is replaced with its BMC; UUID and serial number are new, drives stay.", remedy=BOTH.remedy,
+)  # fmt: skip
 GONE = "BMCReachable=False ConnectionFailed, Event ConnectionFailed, BMC: Ready=False ConnectionFailed, " \
     "BMC: Event ConnectionFailed, Error BMCConnectionFailed"  # fmt: skip
 DUPLICATE = "DuplicateSystem=True OtherServerInCharge, DuplicateSystem=True InCharge, Event DuplicateSystem"
+POSSIBLY = "IdentityAmbiguous=True PossiblyReplacedMainboard, Event IdentityAmbiguous, " \
+    "DuplicateSystem=True InCharge, Event DuplicateSystem"  # fmt: skip
 NOT_ENROLLED = "BMC: Enrolled=False DuplicateSystem, BMC: Event DuplicateSystem"
 
 ROWS = (
@@ -198,10 +208,10 @@ ROWS = (
         message="set spec.systemUUID of Server"),
     Row("the BMC is replaced", "tenant", "BMC", f"{GONE}, {NOT_ENROLLED}", inject=BMC, also=_untouched, minutes=20,
         message="set spec.bmcRef.name of Server"),
-    Row("mainboard and BMC are replaced", "tenant", "MachineIdentity", f"{GONE}, "
-        "IdentityAmbiguous=True PossiblyReplacedMainboard, Event IdentityAmbiguous, "
-        "DuplicateSystem=True InCharge, Event DuplicateSystem", inject=BOTH, also=_untouched,
-        minutes=20, message="If its mainboard was replaced, set spec.bmcRef.name"),
+    Row("mainboard and BMC are replaced", "tenant", "MachineIdentity", f"{GONE}, {POSSIBLY}",
+        inject=BOTH, also=_untouched, minutes=20, message="If its mainboard was replaced, set spec.bmcRef.name"),
+    Row("all but the drives is replaced", "tenant", "MachineIdentity", f"{GONE}, {POSSIBLY}", minutes=20,
+        inject=ALL_BUT_DRIVES, also=_untouched, message="parts are the same (drive … If its mainboard was replaced"),
     *at("enrolment claim tenant", "flips_uuid", end=End.COMPLETES),
     Row("shares_uuid", "enrolment", reports="BMC: Enrolled=False IdentityAmbiguous, BMC: Event IdentityAmbiguous",
         message="which many machines have, and no serial number"),

@@ -17,7 +17,8 @@ from metal.machine.uuids import spellings
 BY_MAC = "lease-mac"
 """Index of Endpoints by their MAC address."""
 _BY_UUID = "machine-uuid"
-"""Index of Servers by their system UUID."""
+"""Index of Servers by their system UUID. The index by identity has no key for a UUID that many machines have; a machine
+with such a UUID boots, and names itself by it."""
 
 
 class Directory(Protocol):
@@ -84,6 +85,11 @@ def by_mac(endpoint: Endpoint) -> tuple[str, ...]:
     """Index of Endpoints."""
     mac = normal_mac(endpoint.spec.mac_address)
     return (mac,) if mac else ()
+
+
+def with_mac(endpoints: Informer[Endpoint], endpoint: Endpoint) -> list[Endpoint]:
+    """All Endpoints with the MAC address of this one."""
+    return [found for mac in by_mac(endpoint) for found in endpoints.by_index(BY_MAC, mac)]
 
 
 def plain_ip(text: str) -> str:

@@ -5,8 +5,9 @@ exception, because aiohttp's exceptions contain the request's headers and with t
 """
 
 import asyncio
+import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NoReturn
 
 import aiohttp
@@ -17,12 +18,16 @@ from metal.redfish.errors import BMCCertificateChanged, BMCProtocolError, BMCTim
 from metal.redfish.transport import ConnectionDropped, Response
 
 MAX_BODY = 8 * 1024 * 1024
+_UNACKNOWLEDGED = 5_000
+"""Milliseconds after which a connection ends whose peer acknowledges nothing. Without it a request on a connection that
+was kept from the last check waits for its own deadline, half a minute, when the BMC has lost its power."""
 
 
 class HTTPTransport:
     """Requests to one BMC over HTTP. Redirects are returned, never followed, so that credentials stay with this BMC.
 
     Args: connect_timeout and keepalive in seconds (an idle connection is closed after keepalive), max_body in bytes.
+    connect_timeout is called for each request.
     Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
     """
 
@@ -33,7 +38,7 @@ class HTTPTransport:
         port: int = 443,
         scheme: str = "https",
         trust: tls.Trust = tls.VERIFY,
-        connect_timeout: float = 5.0,
+        connect_timeout: Callable[[], float] = lambda: 5.0,
         keepalive: float = 75.0,
         max_body: int = MAX_BODY,
     ) -> None:
@@ -61,18 +66,20 @@ class HTTPTransport:
         timeout: float,
     ) -> Response:
         """See Transport."""
+        within = self._connect_timeout()
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=within)
         try:
             async with (
                 asyncio.timeout(timeout),
                 self._open().request(
-                    method, self._url(path), headers=headers, data=body, allow_redirects=False
+                    method, self._url(path), headers=headers, data=body, allow_redirects=False, timeout=limits
                 ) as answer,
             ):
                 content = await self._read(answer)
                 names = {name.lower(): value for name, value in answer.headers.items()}
                 return Response(answer.status, names, content)
         except (aiohttp.ClientError, ssl.SSLError, OSError, ValueError) as error:
-            self._fail(error, method, timeout)
+            self._fail(error, method, timeout, within)
 
     async def aclose(self) -> None:
         """Close the pool."""
@@ -85,12 +92,10 @@ class HTTPTransport:
         if self._closed:
             raise BMCUnreachable(f"The connection to {self._name} was closed on our side.")
         if self._session is None:
-            connector = aiohttp.TCPConnector(ssl=self._ssl, limit=8, keepalive_timeout=self._keepalive)
-            self._session = aiohttp.ClientSession(
-                connector=connector,
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
+            connector = aiohttp.TCPConnector(
+                ssl=self._ssl, limit=8, keepalive_timeout=self._keepalive, socket_factory=_socket
             )
+            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar())
         return self._session
 
     def _url(self, path: str) -> URL:
@@ -111,13 +116,13 @@ class HTTPTransport:
             chunks.append(chunk)
         return b"".join(chunks)
 
-    def _fail(self, error: Exception, method: str, timeout: float) -> NoReturn:
+    def _fail(self, error: Exception, method: str, timeout: float, connect: float) -> NoReturn:
         """Raise the mapped error without a chain: aiohttp's errors contain the request's headers, and so the token."""
-        raise self._mapped(error, method, timeout) from None
+        raise self._mapped(error, method, timeout, connect) from None
 
-    def _mapped(self, error: Exception, method: str, timeout: float) -> Exception:
+    def _mapped(self, error: Exception, method: str, timeout: float, connect: float) -> Exception:
         if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return BMCUnreachable(f"No connection to {self._name} within {self._connect_timeout:g} s.")
+            return BMCUnreachable(f"No connection to {self._name} within {connect:g} s.")
         if isinstance(error, TimeoutError):
             return BMCTimeout(f"{self._name} did not answer {method} within {timeout:g} s.")
         if (trust := self._mapped_tls(error)) is not None:
@@ -136,6 +141,14 @@ class HTTPTransport:
         if isinstance(error, aiohttp.ClientSSLError | ssl.SSLError):
             return BMCTLSError(f"TLS with {self._name} failed; is {self._base.scheme} the right scheme for this port?")
         return None
+
+
+def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _UNACKNOWLEDGED)
+    return made
 
 
 def _os_reason(error: OSError) -> str:

@@ -14,10 +14,12 @@ class MachineEvent:
     """One observable event of a machine."""
 
     at: datetime
+    """Moment on a clock that is never set."""
     machine: str
     """UUID of the machine."""
     what: str
-    """Type of the event: reset, power, override, bios, lease, fetch, script, report, os, disk, mainboard or drives."""
+    """Type of the event: reset, power, override, bios, lease, fetch, script, report, os, disk, mainboard or drives;
+    manager when one has come back after a long absence."""
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
@@ -30,17 +32,23 @@ class ObjectChange:
     """One version of an object; `obj` is None when it was deleted."""
 
     at: datetime
+    """Moment on a clock that is never set."""
     kind: str
     namespace: str
     name: str
     obj: Any
+    shown: datetime
+    """The same moment on the clock that the objects are written with, which may be set."""
 
 
 class History:
-    """Entries of both types, oldest first. `limit` keeps only the newest."""
+    """Entries of both types, oldest first. `limit` keeps only the newest.
 
-    def __init__(self, clock: Clock = system_clock, *, limit: int | None = None) -> None:
-        self._clock = clock
+    `clock` is the one that the objects are written with, `steady` one that is never set, if the other one is.
+    """
+
+    def __init__(self, clock: Clock = system_clock, *, steady: Clock | None = None, limit: int | None = None) -> None:
+        self._clock, self._steady = clock, steady or clock
         self._entries: deque[MachineEvent | ObjectChange] = deque(maxlen=limit)
 
     def __repr__(self) -> str:
@@ -49,13 +57,17 @@ class History:
     def __iter__(self) -> Iterator[MachineEvent | ObjectChange]:
         return iter(self._entries)
 
+    def now(self) -> datetime:
+        """The present moment on the clock that is never set."""
+        return self._steady()
+
     def happened(self, machine: str, what: str, **details: Any) -> None:
         """Append an event of a machine. `details` must not contain secrets."""
-        self._entries.append(MachineEvent(self._clock(), machine, what, details))
+        self._entries.append(MachineEvent(self._steady(), machine, what, details))
 
     def changed(self, kind: str, namespace: str, name: str, obj: Any) -> None:
         """Append a version of an object."""
-        self._entries.append(ObjectChange(self._clock(), kind, namespace, name, obj))
+        self._entries.append(ObjectChange(self._steady(), kind, namespace, name, obj, self._clock()))
 
     def of(self, machine: str, *what: str) -> list[MachineEvent]:
         """The events of one machine, of certain types if given."""

@@ -49,6 +49,9 @@ async def closed(*writers: asyncio.StreamWriter) -> None:
         await writer.wait_closed()
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly", "The serving certificate is renewed while the API runs; open connections go on."
+)
 async def test_a_certificate_that_expires_soon_is_exchanged_while_the_api_serves(tmp_path: Path) -> None:
     """A process of day 310 shows another certificate to new connections; open ones go on."""
     time = Time()
@@ -69,6 +72,10 @@ async def test_a_certificate_that_expires_soon_is_exchanged_while_the_api_serves
     await api.stop()
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "The serving certificate has the names under which the API listens and is advertised, not only those of loopback.",
+)
 async def test_a_process_that_listens_everywhere_is_known_by_its_own_name(tmp_path: Path) -> None:
     """The certificate has the host name and the advertised name beside those of loopback; the kubeconfig advertises."""
     api = EmbeddedAPI(tmp_path, Time())
@@ -154,6 +161,10 @@ def test_a_running_process_always_has_a_valid_certificate(tmp_path: Path) -> Non
     run(story())
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "A renewal of the serving certificate that fails is repeated; the check fails when it has expired.",
+)
 def test_a_renewal_that_fails_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check says when the certificate that is served has expired; the next renewal that succeeds ends it."""
 

@@ -59,6 +59,10 @@ async def remote(tmp_path: Path) -> AsyncIterator[Remote]:
     await api.stop()
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "A restore brings back objects with their UIDs, and removes those that the copy does not have.",
+)
 async def test_a_restore_brings_back_what_the_copy_held(remote: Remote) -> None:
     """Changed objects have their old content, removed ones exist again with their uid, newer ones are removed."""
     kept = await remote.inside.create(widget("kept", size=1))
@@ -76,6 +80,9 @@ async def test_a_restore_brings_back_what_the_copy_held(remote: Remote) -> None:
     assert (await remote.inside.get("lost"))["metadata"]["uid"] == lost["metadata"]["uid"]
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly", "A restore ends all watches with 410; no resourceVersion is given twice."
+)
 async def test_a_restore_expires_every_watch_and_leaves_a_gap(remote: Remote) -> None:
     """Watchers get 410 and list again; no version that any client has seen, also in a former life, is given again."""
     await remote.inside.create(widget("a", size=1))
@@ -159,6 +166,7 @@ async def test_what_is_no_copy_is_refused(remote: Remote, body: bytes) -> None:
     assert not list((remote.api.kubeconfig.parent).glob(".snapshot-*"))
 
 
+@pytest.mark.behaviour("Embedded API and assembly", "A backup needs a token: it contains every Secret.")
 async def test_only_known_callers_may_copy(remote: Remote) -> None:
     """Without a token there is no copy: it holds every Secret."""
     async with aiohttp.ClientSession() as stranger:
@@ -194,6 +202,10 @@ def test_a_copy_with_an_unreadable_object_is_refused(tmp_path: Path) -> None:
         backup.load(path)
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "Before a backup or a restore the free space is checked; the error says how much is needed.",
+)
 async def test_a_copy_or_a_restore_without_room_says_how_much_is_needed(
     remote: Remote, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,6 +61,10 @@ FAULTS: dict[str, Callable[[Disk], None]] = {
 }
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly",
+    "A restart finds each write that was acknowledged and none that was refused, also when the disk fails at a commit.",
+)
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_what_was_answered_is_what_a_restart_finds(tmp_path: Path, fault: str) -> None:
     """For a fault at each step: a committed write is acknowledged and visible, a refused one is in neither place."""
@@ -78,6 +82,9 @@ async def test_what_was_answered_is_what_a_restart_finds(tmp_path: Path, fault: 
     assert told["deleted"] == (fault in ("none", "commit with effect", "vacuum"))
 
 
+@pytest.mark.behaviour(
+    "Embedded API and assembly", "After a write to the disk has failed, none is acknowledged until one has succeeded."
+)
 async def test_after_a_failure_the_file_is_written_before_anything_is_acknowledged(tmp_path: Path) -> None:
     """What a failed transaction left is overwritten by one that changes nothing; until that succeeds, writes fail."""
     disk = Disk()

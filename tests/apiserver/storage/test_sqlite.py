@@ -9,12 +9,13 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from metal.apiserver.storage.journal import Change, JournalError
-from metal.apiserver.storage.sqlite import APPLICATION_ID, TRIM_BYTES, SqliteJournal
+from metal.apiserver.storage.sqlite import APPLICATION_ID, FORMAT, TRIM_BYTES, SqliteJournal
 from tests.apiserver.widgets import running, seen, widget
 
 
@@ -170,7 +171,7 @@ async def _filled(path: Path) -> None:
     ("spoil", "sentence"),
     [
         (_foreign, "database of another program; name another data folder"),
-        (_newer, r"newer version of this program \(format 99, known up to 1\)"),
+        (_newer, r"newer version of this program \(format 99, known up to 2\)"),
         (_garbage, "damaged"),
         (_torn, "damaged"),
     ],
@@ -185,6 +186,20 @@ def test_a_file_that_cannot_be_used_is_refused_in_words(
     with pytest.raises(JournalError, match=sentence):
         asyncio.run(_opened_and_closed(path))
     assert path.read_bytes() == before
+
+
+async def test_a_file_of_the_former_format_is_opened_and_marked(tmp_path: Path) -> None:
+    """Format 1 is read whole; afterwards the file is of this format, which the former version refuses."""
+    path = tmp_path / "state.db"
+    await _filled(path)
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA user_version = 1")
+    journal = SqliteJournal(path)
+    loaded = await journal.open()
+    await journal.close()
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("PRAGMA user_version").fetchone() == (FORMAT,) != (1,)
+    assert len(loaded.objects) == 49
 
 
 async def _opened_and_closed(path: Path) -> None:

@@ -26,8 +26,8 @@ from metal.cli.why.advice import CLAIMS, FAILURES, MISMATCHES, WAITS
 from metal.cli.why.remedies import remedies
 from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.server.bmc.failing import CORRECTABLE
-from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.reasons import Reason, WaitFor, of_bmc
+from metal.controllers.server.system_check import WrongSystem
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
 
@@ -375,12 +375,12 @@ def test_a_server_that_fits_is_counted_too() -> None:
     assert "1 server fits, such as s1" in text(of_claim.explain(claim(), [server()], [], KINDS, NOW))
 
 
-@pytest.mark.parametrize("word", ["server", "servers/", "bmc/x", "/x"])
+@pytest.mark.parametrize("word", ["server", "servers/", "switch/x", "/x"])
 async def test_why_takes_a_server_or_a_claim(word: str, tmp_path: Path) -> None:
     """Any other argument is a usage error."""
     async with bench(tmp_path) as b:
         wrong = await b.run("why", word)
-    assert (wrong.code, "write server/NAME or claim/NAME" in wrong.err) == (2, True)
+    assert (wrong.code, "write server/NAME, claim/NAME, bmc/NAME or endpoint/NAME" in wrong.err) == (2, True)
 
 
 async def test_why_of_a_bound_claim_explains_its_server(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """One machine gets one Server, however many BMC objects, byte orders and managers there are."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from metal.api.core import LEASE
 from metal.bmc.systems import SystemInfo
 from metal.kube.client.errors import AlreadyExists
+from metal.kube.controller.runtime import Runtime
 from tests.controllers.rack import KINDS, NS, Rack, condition, rack, soon, system, uuid
 
 pytestmark = pytest.mark.looptime
@@ -61,6 +62,55 @@ async def test_two_managers_that_enrol_at_once_make_one_server() -> None:
         servers = await r.servers()
         await first.stop(grace=0.0)
     assert len(servers) == 1
+
+
+@pytest.mark.parametrize("starts", [0.0, 5.0])
+async def test_ten_bmcs_two_managers_and_a_kill_make_one_server(starts: float) -> None:
+    """The first is killed as it creates the Server; to the second one the API answers after a second."""
+    async with rack(started=False, interval=10.0) as r:
+        for number in range(1, 11):
+            r.plug(number, present=(info(PLAIN if number % 2 else SWAPPED.upper()),))
+            await r.add_bmc(number)
+        creating = _hang_at_server(r)
+        await r.start()
+        first, r.client = r.runtime, r.api.client()
+        _before_server(r, lambda: asyncio.sleep(1))
+        await asyncio.sleep(starts)
+        await asyncio.gather(r.start(2), _kill(first, creating))
+        await asyncio.sleep(180)
+        servers = await r.servers()
+        said = [condition(await r.bmc(f"b{number}"), "Enrolled") for number in range(1, 11)]
+    assert len(servers) == 1
+    assert sorted(one.reason for one in said) == ["DuplicateSystem"] * 9 + ["Enrolled"]
+
+
+def _hang_at_server(r: Rack) -> asyncio.Event:
+    """Set when the manager that starts next is about to create a Server, which never happens."""
+    creating = asyncio.Event()
+
+    async def hang() -> None:
+        creating.set()
+        await asyncio.Event().wait()
+
+    _before_server(r, hang)
+    return creating
+
+
+def _before_server(r: Rack, act: Callable[[], Awaitable[None]]) -> None:
+    """What happens when the manager that starts next creates a Server."""
+    create = r.client.create
+
+    async def delayed(kind: Any, body: Any) -> Any:
+        if kind.kind == "Server":
+            await act()
+        return await create(kind, body)
+
+    r.client.create = delayed  # type: ignore[method-assign, assignment]  # of this client only
+
+
+async def _kill(runtime: Runtime, when: asyncio.Event) -> None:
+    await when.wait()
+    await runtime.stop(grace=0.0)
 
 
 async def test_a_manager_killed_between_lease_and_server_goes_on_after_its_restart() -> None:
@@ -192,6 +242,9 @@ async def test_an_unstarted_duplicate_of_enrolment_is_removed_again() -> None:
     assert condition(said, "Enrolled").reason == "DuplicateSystem"
 
 
+@pytest.mark.behaviour(
+    "BMC", "A Server of any name says SystemGone when its BMC no longer lists its system, and when the system is back."
+)
 @pytest.mark.parametrize("spelling", [str.lower, str.upper])
 async def test_a_hand_named_server_whose_system_is_gone_says_so(spelling: Callable[[str], str]) -> None:
     """Its name tells nothing about its number, and its UUID may be in upper case; it says when the system is back."""

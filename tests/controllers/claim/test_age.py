@@ -67,6 +67,35 @@ async def test_an_old_claim_that_the_api_refuses_keeps_one_server_and_no_more() 
         assert sorted(await holders(w)) == ["b", "c", "old"]
 
 
+async def test_a_restart_in_the_middle_of_a_promise_keeps_the_order_of_age() -> None:
+    """The oldest claim is refused when it reserves its server, and the manager is killed: the claim still gets it."""
+    async with world() as w:
+        await available(w, 2)
+        await _cordon(w, 2, cordoned=True)
+        for name in ("z", "a", "b"):
+            await w.add_claim(name)
+            await asyncio.sleep(2)
+        tried: list[str] = []
+
+        async def trap(what: str, when: str) -> None:
+            if what.startswith("patch Server s0") and when == "before":
+                tried.append(what)
+                raise Forbidden("a webhook refuses this server")
+
+        w.tap.trap = trap
+        await w.client.patch(KINDS.server, "s0", {"spec": {"unclaimable": False}})
+        await asyncio.sleep(5)
+        promised = (bool(tried), await holders(w))
+        await w.runtime.stop(grace=0.0)
+        w.tap.trap = None
+        await w.restart()
+        await w.until_claim(lambda c: c.status.phase == "Bound", "z")
+        await _cordon(w, 2, cordoned=False)
+        await w.until_claim(lambda c: c.status.phase == "Bound", "a")
+        assert promised == (True, [])
+        assert sorted(await holders(w)) == ["a", "z"]
+
+
 async def test_a_deleted_claim_leaves_its_place_to_the_next() -> None:
     """The server goes to the claim after it within seconds."""
     async with world() as w:

@@ -50,14 +50,16 @@ async def _failing(w: World, failing: type[BMCError], retry_after: float | None 
     "The controller's own status write causes no pass, and an error text that changes causes no loop.",
 )
 async def test_an_error_text_that_changes_causes_neither_requests_nor_writes() -> None:
-    """In 300 s a request each 15 s, and a write for each text at most."""
+    """In 300 s a request each 15 s, a write for each text and two passes for each request at most."""
     async with world() as w:
         bmc = await _failing(w, BMCUnreachable)
+        before = w.passes()
         await asyncio.sleep(300)
-        asked = len(bmc.calls)
+        asked, passes = len(bmc.calls), w.passes() - before
         written = w.tap.count("status Server s1")
     assert 10 <= asked <= 30
     assert written <= asked
+    assert passes <= 2 * asked
 
 
 async def test_the_status_has_the_text_of_the_last_failed_attempt() -> None:

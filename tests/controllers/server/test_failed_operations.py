@@ -275,6 +275,10 @@ async def test_an_invalid_spec_that_is_changed_to_another_invalid_one_is_calm() 
     assert second.status.since == first.status.since
 
 
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "After the address of a BMC has changed, the system there is read and compared before anything is sent to it.",
+)
 async def test_after_the_address_changed_nothing_is_believed_of_the_former_machine() -> None:
     """A reading is valid for one address: another machine there is not switched, however fresh the reading was."""
     async with world(observe_max_age=600.0) as w:

@@ -1,8 +1,10 @@
 """What an administrator does at the end: each wait for a decision is ended as its condition says."""
 
+import asyncio
 from typing import Any
 
 from metal.api.claim import ServerClaim
+from metal.api.names import ACCEPT_INTERFACES
 from metal.api.server import Server
 from metal.controllers.server.tenancy import owed_drives
 from metal.controllers.server.tenancy.sanitization import ACCEPT
@@ -22,8 +24,11 @@ class Administrator(Identities):
     async def _let_go(self) -> None:
         """Drives that were exchanged are returned."""
         await super()._let_go()
-        if self.swaps % 2:
-            self._swap_drives(button=False)
+        for _ in range(120):
+            if self.boots():
+                await asyncio.sleep(10)
+        for only_first in self.swaps[::-1]:
+            self._swap_drives(only_first, button=False)
 
     async def _help(self) -> None:
         for machine in self.machines:
@@ -87,7 +92,8 @@ class Administrator(Identities):
         elif status.state == "Error":
             failure = status.failure
             owed = failure is not None and failure.reason == "SanitizationOwed" and "is missing" in failure.message
-            operation = ACCEPT if owed else "retry"
+            foreign = failure is not None and failure.reason == "IdentityMismatch"
+            operation = ACCEPT if owed else ACCEPT_INTERFACES if foreign else "retry"
         if operation:
             body = {"metadata": {"annotations": {KINDS.key("operation"): operation}}}
             await self.world.client.patch(KINDS.server, server.metadata.name, body)

@@ -8,6 +8,7 @@ import msgspec
 from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
+from metal.api.names import ACCEPT_INTERFACES
 from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.faults import NAMES
 from metal.sim.machine.identity import swapped
@@ -20,7 +21,12 @@ FAULTS = st.sampled_from([name for name in ("dead", "http_500", "rejects_writes"
 
 
 class Identities(Fleet):
-    """Rules for BMCs, Servers, mainboards and drives."""
+    """Rules for BMCs, Servers, mainboards, drives and network interfaces."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.swaps: list[bool] = []
+        """The exchanges of drives so far: whether it was the first ones only."""
 
     @rule(which=WHICH, seconds=SECONDS)
     def show_twice(self, which: int, seconds: float) -> None:
@@ -74,20 +80,42 @@ class Identities(Fleet):
             machine.press_power_button()
         await self.world.announce()
 
-    @rule(button=st.booleans(), seconds=SECONDS)
-    def swap_drives(self, button: bool, seconds: float) -> None:
-        """A technician exchanges the drives of the machines, and may switch both on."""
-        self.do(_now(lambda: self._swap_drives(button)), seconds)
+    @rule(only_first=st.booleans(), button=st.booleans(), seconds=SECONDS)
+    def swap_drives(self, only_first: bool, button: bool, seconds: float) -> None:
+        """A technician exchanges the drives of the machines, or one of each, and may switch both on.
 
-    swaps = 0
-    """How often the drives were exchanged."""
+        Not during a network boot: drives are read before it, and what is put in afterwards is not seen before it ends.
+        """
+        if not self.boots():
+            self.do(_now(lambda: self._swap_drives(only_first, button)), seconds)
 
-    def _swap_drives(self, button: bool) -> None:
-        self.swaps += 1
+    def boots(self) -> bool:
+        """Whether a machine boots from the network, or will when it is switched on."""
+        return any(machine.state.override.is_network or machine.state.netbooting for machine in self.machines)
+
+    def _swap_drives(self, only_first: bool, button: bool) -> None:
+        self.swaps.append(only_first)
         first, second = self.machines
-        first.swap_drives(second)
+        first.swap_drives(second, only_first=only_first)
         for machine in self.machines if button else []:
             machine.press_power_button()
+
+    @rule(which=WHICH, on=st.booleans(), seconds=SECONDS)
+    def report_foreign_interface(self, which: int, on: bool, seconds: float) -> None:
+        """The probe reports an interface that the BMC does not show, or no longer; the machine is discovered again."""
+        self.machines[which].faults.foreign_interface = on
+        self.do(self._operate(which, "retry"), seconds)
+
+    @rule(which=WHICH, seconds=SECONDS)
+    def accept_interfaces(self, which: int, seconds: float) -> None:
+        """An administrator accepts the interfaces that the probe reported."""
+        self.do(self._operate(which, ACCEPT_INTERFACES), seconds)
+
+    async def _operate(self, which: int, operation: str) -> None:
+        server = await self.world.server_of(self.machines[which])
+        if server is not None:
+            body = {"metadata": {"annotations": {KINDS.key("operation"): operation}}}
+            await self.world.client.patch(KINDS.server, server.metadata.name, body)
 
     @rule(which=WHICH, cut=st.booleans(), seconds=SECONDS)
     def power_outside(self, which: int, cut: bool, seconds: float) -> None:

@@ -1,5 +1,6 @@
 """Rules for clients that restore older objects, delete them, or drop fields of them, and for clocks that are set."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -19,8 +20,18 @@ GO_FIELDS = frozenset({"state", "powerState", "indicatorLED", "conditions", "net
 """Fields of a Server's status that a typed client of the Go operator writes back; the others are lost."""
 
 
+HOURS = st.sampled_from([-24, -1, 1])
+"""By how much a clock is set: more than any deadline but that of an erasure."""
+
+
 class Restores(Fleet):
-    """Rules for objects as they were, and for those that are gone."""
+    """Rules for objects as they were, for those that are gone, and for the clock."""
+
+    @rule(hours=HOURS, seconds=SECONDS)
+    def set_clock(self, hours: int, seconds: float) -> None:
+        """The clock of API, manager and machines is set."""
+        self.world.clock.adjust(hours * 3600)
+        self.do(asyncio.sleep(0), seconds)
 
     @rule(kind=RESTORED, which=WHICH, steps=STEPS, with_status=st.booleans(), seconds=SECONDS)
     def restore(self, kind: str, which: int, steps: int, with_status: bool, seconds: float) -> None:

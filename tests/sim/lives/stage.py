@@ -14,7 +14,7 @@ from metal.api.core import SECRET
 from metal.config.options import Sanitization
 from metal.kube.client.errors import ApiError
 from metal.sim.history import MachineEvent
-from metal.sim.invariants import check_bounded, check_physical, check_secrets
+from metal.sim.invariants import check_bounded, check_deadlines, check_load, check_physical, check_secrets
 from metal.sim.machine.machine import Machine
 from tests.chain.shakyplane import ShakyPlane
 from tests.sim.plane import CONFIG, KINDS, OPTIONS
@@ -23,10 +23,6 @@ from tests.sim.stage import Stage
 SECONDS = st.sampled_from([0.5, 20, 120, 600])
 NAMES = st.sampled_from(["c1", "c1", "c2"])
 WHICH = st.sampled_from([0, 0, 1])
-BMC_START_UP = 400
-"""Requests to all BMCs in a step beside those that its duration allows: connections, inventories, boots."""
-BMC_BUSIEST = 4.0
-"""Requests a second to each BMC, on the average of a step."""
 
 
 class Fleet(Stage):
@@ -94,14 +90,9 @@ class Fleet(Stage):
         history = self.world.fleet.history
         check_physical(history)
         check_bounded(history)
+        check_deadlines(history)
+        check_load(self.world.busiest())
         check_secrets(history, {secret for machine in self.machines for secret in machine.secrets})
-
-    async def _do(self, work: Any, seconds: float) -> None:
-        fleet, begun = self.world.fleet, self.loop.time()
-        before = fleet.requests
-        await super()._do(work, seconds)
-        made, most = fleet.requests - before, BMC_START_UP + BMC_BUSIEST * len(fleet.bmcs) * (self.loop.time() - begun)
-        assert made <= most, f"{made} requests to BMCs in {self.loop.time() - begun:g} s; at most {most:g} are allowed"
 
     def _deeds(self) -> list[str]:
         return [str(entry) for entry in self.world.fleet.history if isinstance(entry, MachineEvent)]

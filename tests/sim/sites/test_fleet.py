@@ -334,6 +334,16 @@ async def test_drives_take_their_content_along() -> None:
     assert other.hardware.disks == mine
 
 
+async def test_the_first_drive_alone_takes_its_content_along() -> None:
+    """The other drives stay where they are."""
+    one, other = rack(2).machines
+    one.state.disk.marker = "secret"
+    mine, theirs = one.hardware.disks, other.hardware.disks
+    one.swap_drives(other, only_first=True)
+    assert (one.state.disk.marker, other.state.disk.marker) == ("", "secret")
+    assert (one.hardware.disks, other.hardware.disks) == ((theirs[0], *mine[1:]), (mine[0], *theirs[1:]))
+
+
 async def test_a_bmc_reports_another_uuid_than_the_machine_has() -> None:
     """With its bytes reversed, or one that many machines have, and no serial number."""
     fleet = rack(1)

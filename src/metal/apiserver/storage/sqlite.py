@@ -30,7 +30,9 @@ log = structlog.get_logger("metal.apiserver")
 
 APPLICATION_ID = 0x4D455441
 """`META`, in the header of the file, which identifies our files among SQLite databases."""
-FORMAT = 1
+FORMAT = 2
+"""Increased when a former program must not open the file, as its CRDs would drop what this one records. A file of an
+earlier format is read, and marked when it is opened."""
 BATCH = 1_000
 """Maximum of appends in one transaction, so that under load the first does not wait for the last."""
 STEP = 64
@@ -159,6 +161,8 @@ class SqliteJournal:
         db.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")
         if not _number(db, "application_id"):
             create_tables(db)
+        elif _number(db, "user_version") < FORMAT:
+            db.execute(f"PRAGMA user_version = {FORMAT}")
         loaded = read_all(db)
         self._db, self._durable = db, loaded.resource_version
         return loaded

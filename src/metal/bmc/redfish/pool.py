@@ -10,6 +10,7 @@ limits (one write, two reads at a time) hold for all callers together. BMCs that
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from prometheus_client import CollectorRegistry
@@ -20,7 +21,7 @@ from metal.bmc.errors import BMCError
 from metal.bmc.metrics import Metrics
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.redfish.client import RedfishBMC
-from metal.bmc.redfish.silent import SilentBMCs
+from metal.bmc.redfish.silent import CONNECT, SilentBMCs
 from metal.bmc.vendors import error_type
 from metal.redfish import HTTPTransport, Limits, Permit, RedfishClient, Transport, Trust
 from metal.redfish.tls import first_fingerprint
@@ -32,9 +33,10 @@ CLOSE_DEADLINE = 1.8
 """Seconds that closing everything may take; a process that receives SIGTERM has about two."""
 
 
-def http_transport(endpoint: BMCEndpoint) -> Transport:
+def http_transport(endpoint: BMCEndpoint, connect_timeout: Callable[[], float] = lambda: CONNECT) -> Transport:
     """The transport over real sockets for this endpoint.
 
+    Args: connect_timeout returns the seconds after which an attempt to connect that begins now is given up.
     Raises: ValueError for a scheme, CA or fingerprint that cannot be used.
     """
     return HTTPTransport(
@@ -42,6 +44,7 @@ def http_transport(endpoint: BMCEndpoint) -> Transport:
         port=endpoint.port,
         scheme=endpoint.scheme,
         trust=Trust(endpoint.verify, endpoint.ca_pem, endpoint.fingerprint),
+        connect_timeout=connect_timeout,
     )
 
 
@@ -62,7 +65,7 @@ class RedfishPool:
 
     def __init__(
         self,
-        transport_factory: TransportFactory = http_transport,
+        transport_factory: TransportFactory | None = None,
         *,
         certificate_of: CertificateOf = first_fingerprint,
         limits: Limits | None = None,
@@ -71,7 +74,7 @@ class RedfishPool:
         silent_budget: int = 16,
     ) -> None:
         self._silent = SilentBMCs(silent_budget)
-        self._make_transport, self._certificate_of = transport_factory, certificate_of
+        self._make_transport, self._certificate_of = transport_factory or self._over_sockets, certificate_of
         self._limits, self._permit = limits or Limits(), permit
         self._entries: dict[str, _Entry] = {}
         self._requests: dict[str, int] = {}
@@ -156,6 +159,9 @@ class RedfishPool:
             classify=error_type,
         )
         return _Entry(endpoint, client, cast("BMC", RecordedBMC(RedfishBMC(client), target)))
+
+    def _over_sockets(self, endpoint: BMCEndpoint) -> Transport:
+        return http_transport(endpoint, partial(self._silent.connect_timeout, endpoint.key))
 
     def _permit_write(self) -> None:
         self._permit()

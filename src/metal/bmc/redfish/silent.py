@@ -6,13 +6,18 @@ With a thousand such BMCs of ten thousand, every worker would wait. So a BMC who
 Any other fails at once with the error that the BMC gave last, which costs nothing and leads to the same condition.
 
 With many silent BMCs each gets its turn: an attempt is refused until as much time has passed since the last one as all
-of them together need (`_SECONDS` each, divided by the budget). With few there is no pause. The first answer of any kind
+of them together need (`CONNECT` each, divided by the budget). With few there is no pause. The first answer of any kind
 ends the silence. A BMC that was never asked is not silent, unless its status says that it did not answer before this
 process was started (`expect`).
+
+A BMC that answered until now is learned to be silent by an attempt without the budget. Where many become silent at the
+same time (a switch, a power feed), these attempts would occupy the workers for a minute; so while more than `budget`
+BMCs have become silent within RECENT, such an attempt to connect is given up after CONNECT_HURRIED instead of CONNECT.
 """
 
 import asyncio
 import math
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,8 +25,13 @@ from metal.redfish import Response, Transport
 from metal.redfish.errors import BMCError, BMCTimeout, BMCUnreachable
 from metal.redfish.transport import ConnectionDropped
 
-_SECONDS = 5.0
-"""How long an attempt to connect takes before it is given up; see metal.redfish.http."""
+CONNECT = 5.0
+"""Seconds after which an attempt to connect is given up."""
+CONNECT_HURRIED = 2.5
+"""The same while many BMCs become silent. TCP repeats a lost SYN after one second, and the TLS handshake of a slow BMC
+takes one: a BMC with both is not silent."""
+RECENT = 60.0
+"""Seconds for which a BMC counts as one that became silent recently: the interval of the checks."""
 
 
 @dataclass
@@ -39,10 +49,17 @@ class SilentBMCs:
     def __init__(self, budget: int) -> None:
         self._budget = max(1, budget)
         self._silent: dict[str, _Silence] = {}
+        self._became_silent_at: deque[float] = deque(maxlen=self._budget + 1)
         self._in_flight = 0
 
     def __len__(self) -> int:
         return len(self._silent)
+
+    def connect_timeout(self, key: str) -> float:
+        """Seconds after which an attempt to connect that begins now is given up; CONNECT within the budget."""
+        last = self._became_silent_at
+        are_many = len(last) > self._budget and _now() - last[0] < RECENT
+        return CONNECT_HURRIED if are_many and key not in self._silent else CONNECT
 
     def guard(self, key: str, transport: Transport) -> Transport:
         """The transport of one BMC within the budget."""
@@ -53,7 +70,7 @@ class SilentBMCs:
         known = self._silent.get(key)
         if known is None:
             return False
-        pause = len(self._silent) * _SECONDS / self._budget
+        pause = len(self._silent) * CONNECT / self._budget
         waits = len(self._silent) > self._budget and _now() - known.asked_at < pause
         if known.in_flight or waits or self._in_flight >= self._budget:
             raise type(known.error)(str(known.error))
@@ -72,6 +89,7 @@ class SilentBMCs:
         known = self._silent.get(key)
         if known is None:
             self._silent[key] = _Silence(error, _now())
+            self._became_silent_at.append(_now())
         else:
             known.error = error
 
@@ -103,7 +121,7 @@ class _Guarded:
             self._silent.failed(self._key, error)
             raise
         except asyncio.CancelledError:
-            if _now() - began >= _SECONDS:
+            if _now() - began >= CONNECT:
                 self._silent.failed(self._key, BMCTimeout(f"The BMC did not answer {method} {path} in time."))
             raise
         else:

@@ -90,7 +90,7 @@ class KindOrObject(click.ParamType[str]):
 
 
 class Subject(click.ParamType[str]):
-    """server/NAME or claim/NAME."""
+    """server/NAME, claim/NAME, bmc/NAME or endpoint/NAME."""
 
     name = "subject"
 
@@ -98,9 +98,10 @@ class Subject(click.ParamType[str]):
         """Return kinds first, then names."""
         names = kinds(ctx.params.get("api_group") or METAL_GROUP)
         word, slash, _ = incomplete.partition("/")
-        kind = {"server": names.server, "claim": names.claim}.get(word)
+        known = {"server": names.server, "claim": names.claim, "bmc": names.bmc, "endpoint": names.endpoint}
+        kind = known.get(word)
         if not slash or kind is None:
-            return [CompletionItem(f"{one}/") for one in ("server", "claim") if one.startswith(incomplete)]
+            return [CompletionItem(f"{one}/") for one in known if one.startswith(incomplete)]
 
         async def ask(http: HTTPClient, namespace: str) -> list[str]:
             return [f"{word}/{name}" for name in await _names(http, kind, namespace)]

@@ -131,6 +131,18 @@ WAITS: dict[str, Advice] = {
 }
 """By the name of the wait (status.wait.for)."""
 
+DEVICES: dict[str, Advice] = {
+    "DuplicateBMC": Advice(
+        "another BMC object describes the same BMC and is in charge of it; nothing is sent to it for this one",
+        "delete this one: metalctl delete bmc/{name}; to keep this one instead, set spec.bmcRef.name of the Servers of "
+        "the other one to {name}",
+    ),
+    "PendingApproval": Advice(
+        "it was found by its DHCP lease, and the site approves BMCs by hand", "metalctl approve bmc/{name}"
+    ),
+}
+"""Of BMCs and Endpoints, by condition or state."""
+
 _POWER = Advice(
     "the machine did not reach the requested power state", "check the machine and its BMC: metalctl console {name}"
 )
@@ -273,6 +285,10 @@ MISMATCHES: dict[str, Advice] = {
     "NotAvailable": Advice("are not available", "see what a server waits for: metalctl why server/{name}"),
     "Cordoned": Advice("are cordoned", "metalctl uncordon {name}"),
     "NotManaged": Advice("are not managed by the operator", "remove the annotation operation of server {name}"),
+    "NotErased": Advice(
+        "have drives with data of another namespace (taint data-not-erased)",
+        "have one erased: kubectl annotate servers {name} metal.ironcore.dev/operation=sanitize",
+    ),
     "OlderClaimFirst": Advice("are free, and an older claim gets them first", "wait, or delete the older claim"),
     "BMCUnreachable": Advice("have an unreachable BMC", "metalctl why server/{name}"),
     "Tainted": Advice(

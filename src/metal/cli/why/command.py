@@ -4,7 +4,9 @@ import json
 
 import click
 
+from metal.api.bmc import BMC
 from metal.api.claim import ServerClaim
+from metal.api.endpoint import Endpoint
 from metal.cli.machines.status import PAUSES
 from metal.cli.machines.targets import all_servers, decoded, target
 from metal.cli.objects import events
@@ -13,6 +15,7 @@ from metal.cli.support.completing import WHY
 from metal.cli.support.context import CommandContext, each, in_namespace
 from metal.cli.support.exits import EXITS
 from metal.cli.why import claim as of_claim
+from metal.cli.why import device as of_device
 from metal.cli.why import server as of_server
 from metal.cli.why.explanation import Explanation
 from metal.kube.client.errors import Forbidden
@@ -20,18 +23,21 @@ from metal.kube.meta.clock import system_clock
 from metal.move.pause import read_mark
 
 _SERVERS = ("server", "servers", "srv")
+_BMCS = ("bmc", "bmcs")
+_ENDPOINTS = ("endpoint", "endpoints", "mep")
 _CLAIMS = ("claim", "claims", "serverclaim", "serverclaims", "scl")
 
 
 @click.command("why", epilog=EXITS)
-@click.argument("what", nargs=-1, required=True, metavar="server/NAME | claim/NAME...", type=WHY)
+@click.argument("what", nargs=-1, required=True, metavar="KIND/NAME...", type=WHY)
 @click.option("--manager-namespace", default="metal-system", show_default=True, help="Namespace of the managers.")
 @click.option(
     "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True, help="Output format."
 )
 @in_namespace
 async def command(ctx: CommandContext, what: tuple[str, ...], manager_namespace: str, output: str) -> None:
-    """Explain the state of servers and claims: what each waits for, until when, what was tried, and what to do.
+    """Explain what an object waits for, until when, what was tried, and what to do: server/NAME, claim/NAME, bmc/NAME
+    or endpoint/NAME.
 
     For a claim without a server, also count the servers that do not fit, with an example and the required change for
     each reason. With -o json: a list of objects with subject, doing, wait {name, text, since, until}, tried, events,
@@ -45,8 +51,12 @@ async def command(ctx: CommandContext, what: tuple[str, ...], manager_namespace:
             explanation = await _server(ctx, name)
         elif kind in _CLAIMS and name:
             explanation = await _claim(ctx, name)
+        elif kind in _BMCS and name:
+            explanation = await _bmc(ctx, name)
+        elif kind in _ENDPOINTS and name:
+            explanation = await _endpoint(ctx, name)
         else:
-            raise click.UsageError(f"{word!r}: write server/NAME or claim/NAME")
+            raise click.UsageError(f"{word!r}: write server/NAME, claim/NAME, bmc/NAME or endpoint/NAME")
         explanation.doing[:0] = paused
         return explanation
 
@@ -73,6 +83,17 @@ async def _claim(ctx: CommandContext, name: str) -> Explanation:
     if bound is not None:
         explanation.parts.append(await _server(ctx, bound.metadata.name))
     return explanation
+
+
+async def _bmc(ctx: CommandContext, name: str) -> Explanation:
+    obj = await dynamic.get(ctx.http, ctx.kinds.bmc, name, "")
+    servers = [found.server for found in await all_servers(ctx)]
+    return of_device.explain_bmc(decoded(obj, BMC), servers, await events.of(ctx.http, obj), system_clock())
+
+
+async def _endpoint(ctx: CommandContext, name: str) -> Explanation:
+    obj = await dynamic.get(ctx.http, ctx.kinds.endpoint, name, "")
+    return of_device.explain_endpoint(decoded(obj, Endpoint), await events.of(ctx.http, obj), system_clock())
 
 
 async def _paused(ctx: CommandContext, namespace: str) -> list[str]:

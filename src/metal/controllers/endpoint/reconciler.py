@@ -15,7 +15,7 @@ from metal.bmc.errors import BMCAuthError, BMCError
 from metal.controllers.endpoint import approval
 from metal.controllers.endpoint.enrolment import CredentialsRefused, Enrolment, NotReachable
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
-from metal.controllers.endpoint.scope import BY_ACCESS_MAC, BY_MAC, EndpointDeps, EndpointScope
+from metal.controllers.endpoint.scope import BY_ACCESS_MAC, EndpointDeps, EndpointScope
 from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, approval_text
 from metal.controllers.shared.reconciled import refusals, reporting
 from metal.controllers.shared.sessions import explain
@@ -24,6 +24,7 @@ from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.permissions import Permission, follows
+from metal.machine import directory
 
 
 class EndpointReconciler:
@@ -59,7 +60,7 @@ class EndpointReconciler:
         prefix = self.deps.prefixes.prefixes.lookup(digits)
         if prefix is None or not prefix.is_bmc:
             return self._not_a_bmc(scope, prefix)
-        if older := self._older_duplicate(scope.obj, digits):
+        if older := self._older_duplicate(scope.obj):
             text = f"Endpoint {older} has the same MAC address and is older: delete one of the two"
             return self._stop(scope, "Error", "DuplicateMACAddress", text)
         if others := [bmc for bmc in self.deps.bmcs.by_index(BY_ACCESS_MAC, digits) if bmc.metadata.name != scope.name]:
@@ -131,9 +132,9 @@ class EndpointReconciler:
         until = refused_at + timedelta(seconds=self.deps.settings.credentials_rest)
         return max(0.0, float((until - scope.now).total_seconds()))
 
-    def _older_duplicate(self, endpoint: Endpoint, digits: str) -> str:
-        """Name of an older Endpoint with this MAC address, or empty."""
-        oldest = min(self.deps.endpoints.by_index(BY_MAC, digits), key=_age, default=endpoint)
+    def _older_duplicate(self, endpoint: Endpoint) -> str:
+        """Name of an older Endpoint with the MAC address of this one, or empty."""
+        oldest = min(directory.with_mac(self.deps.endpoints, endpoint), key=_age, default=endpoint)
         return "" if oldest.metadata.name == endpoint.metadata.name else oldest.metadata.name
 
     def _backoff(self, key: Key) -> Backoff:

@@ -12,8 +12,6 @@ from metal.controllers.shared.clock_jump import Moments
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
 
-BY_MAC = "mac-digits"
-"""Index of Endpoints by the digits of their MAC address."""
 BY_ACCESS_MAC = "access-mac"
 """Index of BMCs by the digits of the MAC address in spec.access."""
 

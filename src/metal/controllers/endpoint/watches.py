@@ -8,7 +8,7 @@ from metal.bmc.pool import Pool
 from metal.controllers.endpoint.mac_prefixes import normalise
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.endpoint.reconciler import EndpointReconciler
-from metal.controllers.endpoint.scope import BY_ACCESS_MAC, BY_MAC, EndpointDeps
+from metal.controllers.endpoint.scope import BY_ACCESS_MAC, EndpointDeps
 from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
@@ -16,6 +16,7 @@ from metal.kube.controller.controller import Controller
 from metal.kube.controller.predicates import spec_or_metadata_changed
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.objects import Key, key_of
+from metal.machine import directory
 
 
 def setup_endpoints(
@@ -32,7 +33,7 @@ def setup_endpoints(
         context, settings, defaults, pool, prefixes, endpoints=runtime.informer(kinds.endpoint),
         bmcs=runtime.informer(kinds.bmc), secrets=runtime.informer(kinds.bmc_secret),
     )  # fmt: skip
-    deps.endpoints.add_index(BY_MAC, _mac_of_endpoint)
+    deps.endpoints.add_index(directory.BY_MAC, directory.by_mac)
     deps.bmcs.add_index(BY_ACCESS_MAC, _mac_of_bmc)
     reconciler = EndpointReconciler(deps)
     controller = runtime.controller(
@@ -46,11 +47,6 @@ def setup_endpoints(
     return reconciler
 
 
-def _mac_of_endpoint(endpoint: Endpoint) -> Iterable[str]:
-    digits = normalise(endpoint.spec.mac_address)
-    return (digits,) if digits else ()
-
-
 def _mac_of_bmc(bmc: BMC) -> Iterable[str]:
     digits = normalise(bmc.spec.access.mac_address) if bmc.spec.access else ""
     return (digits,) if digits else ()
@@ -58,8 +54,7 @@ def _mac_of_bmc(bmc: BMC) -> Iterable[str]:
 
 def _with_same_mac(deps: EndpointDeps, endpoint: Endpoint) -> list[Key]:
     """The Endpoint, and those with the same MAC address: when one is deleted, another may become a BMC."""
-    same = [other for digits in _mac_of_endpoint(endpoint) for other in deps.endpoints.by_index(BY_MAC, digits)]
-    return [key_of(endpoint), *map(key_of, same)]
+    return [key_of(endpoint), *map(key_of, directory.with_mac(deps.endpoints, endpoint))]
 
 
 def _queue_all(deps: EndpointDeps, controller: Controller) -> None:

@@ -10,7 +10,6 @@ from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
 from metal.controllers.server import duplicates, finalize, operations
 from metal.controllers.server.bmc import bmc_errors, connect, host_key
-from metal.controllers.server.identity import WrongSystem
 from metal.controllers.server.scope import Deps, Scope
 from metal.controllers.server.states import (
     available,
@@ -23,6 +22,7 @@ from metal.controllers.server.states import (
     released,
     reserved,
 )
+from metal.controllers.server.system_check import WrongSystem
 from metal.controllers.server.tenancy import conversion, outdated_status, recreated, takeover
 from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound

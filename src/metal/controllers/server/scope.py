@@ -23,7 +23,7 @@ from metal.bmc.boot import BootOverride
 from metal.bmc.pool import BMC, BMCEndpoint, Pool
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
-from metal.controllers.server import clock_jump, identity
+from metal.controllers.server import clock_jump, system_check
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.traits import WAITS, traits_of
@@ -255,7 +255,7 @@ class Scope(StatusScope[Server]):
         source = (self.endpoint, self.uri)
         if self.memo.system is None or self.memo.verified != source or loop_now - self.memo.observed_at > limit:
             self.memo.verified = None
-            self.memo.system = identity.require(self.server, await self.connected().system(self.uri))
+            self.memo.system = system_check.require(self.server, await self.connected().system(self.uri))
             self.memo.observed_at, self.memo.verified = loop_now, source
         system = self.memo.system
         self.set(power_state=system.power_state.value, indicator_led=system.indicator_led)

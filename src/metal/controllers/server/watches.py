@@ -78,7 +78,7 @@ def _add_indexes(deps: Deps) -> None:
     deps.servers.add_index(BY_IDENTITY, identity_index(deps.context.kinds))
     deps.servers.add_index(secret_use.BY_SECRET, secret_use.server_index)
     deps.servers.add_index(outstanding.BY_DRIVE, drive_search.server_index)
-    deps.servers.add_index(progress.BY_MAC, progress.mac_index)
+    deps.servers.add_index(progress.BY_INTERFACE, progress.mac_index)
     deps.bmcs.add_index(secret_use.BY_SECRET, secret_use.bmc_index)
     deps.claims.add_index(BY_SERVER, server_index)
     deps.owed.add_index(outstanding.BY_DRIVE, outstanding.drive_index)
@@ -123,7 +123,7 @@ def _order(claim: ServerClaim) -> tuple[object, ...]:
 
 def _servers_with_lease(deps: Deps, endpoint: Endpoint) -> Iterable[Key]:
     """The servers that wait for proof that this lease is theirs."""
-    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(progress.BY_MAC, mac))
+    found = (s for mac in directory.by_mac(endpoint) for s in deps.servers.by_index(progress.BY_INTERFACE, mac))
     return [key_of(s) for s in found if s.status.wait is not None and s.status.wait.for_ == WaitFor.BOOT_CONFIRMATION]
 
 

@@ -29,8 +29,13 @@ class LoopClock:
     def __init__(self, start: datetime) -> None:
         self._start = start
         self._origin: float | None = None
+        self._set = timedelta()
 
     def __call__(self) -> datetime:
+        return self.steady() + self._set
+
+    def steady(self) -> datetime:
+        """What the clock would show if it had never been set."""
         now = asyncio.get_running_loop().time()
         if self._origin is None:
             self._origin = now
@@ -38,4 +43,4 @@ class LoopClock:
 
     def adjust(self, seconds: float) -> None:
         """Set the clock forward, or back with a negative number, as an administrator or NTP does."""
-        self._start += timedelta(seconds=seconds)
+        self._set += timedelta(seconds=seconds)

@@ -20,6 +20,7 @@ from metal.sim.bmc import redfish_errors as errors
 from metal.sim.bmc import redfish_tree as tree
 from metal.sim.bmc.events import SimEvents
 from metal.sim.bmc.latency import Latency
+from metal.sim.bmc.load import Load
 from metal.sim.bmc.redfish_errors import Refusal
 from metal.sim.bmc.sessions import Full, Sessions
 from metal.sim.machine.identity import Board
@@ -33,6 +34,12 @@ _BOOT_VALUES = {
     "BootSourceOverrideMode": tree.MODES,
 }
 _ACTIONS = {tree.SYSTEM_RESET: RESETS, tree.MANAGER_RESET: tree.MANAGER_RESETS}
+
+IN_POST = Refusal(
+    400, "UnableToModifyDuringSystemPOST", "The value cannot be changed while the computer system BIOS is in POST.",
+    registry="iLO.2.37",
+)  # fmt: skip
+"""The answer of an iLO while the host is in POST."""
 
 
 class SimBMC:
@@ -52,10 +59,13 @@ class SimBMC:
         self.sessions = Sessions(machine.site.options, machine.rng)
         self.events = SimEvents(machine)
         self.requests: Counter[str] = Counter()
+        self.load = Load()
         self.unavailable = 0
         """Requests answered with 503."""
         self.certificate = hashlib.sha256(self.board.mac.encode()).hexdigest()
         """SHA-256 of the certificate that the in-process transport presents."""
+        self.post = IN_POST
+        """Answer to changes of the boot override with the fault in_post."""
         self._away_until = float("-inf")
 
     def __repr__(self) -> str:
@@ -80,6 +90,7 @@ class SimBMC:
     def handle(self, method: str, path: str, headers: Mapping[str, str], body: bytes | None) -> Response:
         """The response to one request. Header names are in lower case; `path` may have a query."""
         self.requests[method] += 1
+        self.load.count(method, self.machine.site.history.now())
         parts = urlsplit(path)
         place = parts.path.rstrip("/") or "/"
         try:
@@ -115,9 +126,8 @@ class SimBMC:
             self.machine.note("rejected", request=f"{method} {path}", status=500)
             raise Refusal(500, "InternalError", "The service failed internally.")
         if self.machine.faults.in_post and method == "PATCH":
-            self.machine.note("rejected", request=f"{method} {path}", status=400)
-            text = "The value cannot be changed while the computer system BIOS is in POST."
-            raise Refusal(400, "UnableToModifyDuringSystemPOST", text, registry="iLO.2.37")
+            self.machine.note("rejected", request=f"{method} {path}", status=self.post.status)
+            raise self.post.with_traceback(None)
 
     def _authenticate(self, headers: Mapping[str, str]) -> None:
         if self.machine.faults.http_401:

@@ -12,11 +12,12 @@ from metal.sim.history import History
 from metal.sim.invariants.binding import check_eligible, check_kept, check_ready
 from metal.sim.invariants.claims import check_one_claim, check_one_network_boot, check_untouched
 from metal.sim.invariants.data import check_disks_are_clean, check_sanitized
+from metal.sim.invariants.deadlines import check_deadlines
 from metal.sim.invariants.identity import check_discovered, check_one_machine, check_strangers
 from metal.sim.invariants.physical import check_physical
 from metal.sim.invariants.power import check_power_after_configuration
 from metal.sim.invariants.secrets import check_secrets
-from metal.sim.invariants.thrift import check_attempts, check_bounded
+from metal.sim.invariants.thrift import check_attempts, check_bounded, check_load
 from metal.sim.invariants.waits import check_available_is_off, check_waits
 from metal.sim.invariants.world import InvariantViolation
 
@@ -37,6 +38,7 @@ CHECKS: tuple[Callable[[History], None], ...] = (
     check_strangers,
     check_bounded,
     check_attempts,
+    check_deadlines,
     check_physical,
 )
 """All checks that need only a history."""
@@ -48,10 +50,12 @@ __all__ = [
     "check_attempts",
     "check_available_is_off",
     "check_bounded",
+    "check_deadlines",
     "check_discovered",
     "check_disks_are_clean",
     "check_eligible",
     "check_kept",
+    "check_load",
     "check_one_claim",
     "check_one_machine",
     "check_one_network_boot",

@@ -18,7 +18,8 @@ def check_one_machine(history: History) -> None:
     """A Server name belongs to one machine, also after deletion, and enrolment makes no second Server of a machine.
 
     Servers that were applied by hand, or enrolled after the mainboard was replaced, may describe the same machine. At
-    most one of them has a boot in progress, and at most one has a claim whose tenant it has recorded.
+    most one of them has a boot in progress, and at most one has a claim whose tenant it has recorded. A Server
+    without a UUID describes no machine.
     """
     owners: dict[str, str] = {}
     replaced: set[str] = set()
@@ -28,7 +29,7 @@ def check_one_machine(history: History) -> None:
         if not isinstance(entry, ObjectChange) or entry.kind != "Server" or entry.obj is None:
             continue
         server: Server = entry.obj
-        if owners.setdefault(entry.name, server.uuid) != server.uuid:
+        if server.uuid and owners.setdefault(entry.name, server.uuid) != server.uuid:
             text = f"server {entry.name} was {owners[entry.name]} and is {server.uuid} now"
             raise violation(history, entry, text, server=entry.name, machine=server.uuid)
         if is_shared(server.uuid):

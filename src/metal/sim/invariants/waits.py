@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from metal.api.server import Server, State
-from metal.sim.history import History, ObjectChange
-from metal.sim.invariants.world import Entry, World, became_available, replay, violation
+from metal.sim.history import History, MachineEvent, ObjectChange
+from metal.sim.invariants.world import LONG_AGO, Entry, World, became_available, replay, violation
 
 _LATE = timedelta(minutes=5)
 """Tolerance after a deadline: the longest poll interval and a margin."""
@@ -37,16 +37,23 @@ def _was_available(old: Server | None) -> bool:
 
 
 def check_waits(history: History) -> None:
-    """Every wait has a name and a deadline, and ends soon after the deadline."""
-    last = None
+    """Every wait has a name and a deadline, and ends soon after the deadline, or after the manager has come back.
+
+    Deadlines are times of the manager's clock, which may be set ahead or back.
+    """
+    last, back, ahead = None, LONG_AGO, timedelta()
     for entry, world in replay(history):
         last = entry.at
+        if isinstance(entry, MachineEvent) and entry.what == "manager":
+            back = entry.at + ahead
+        if isinstance(entry, ObjectChange):
+            ahead = entry.shown - entry.at
         if isinstance(entry, ObjectChange) and entry.kind == "Server":
-            _require_in_time(history, entry, world.servers.get(entry.name), entry.at)
+            _require_in_time(history, entry, world.servers.get(entry.name), entry.shown, back)
             if entry.obj is not None:
                 _require_named(history, entry, entry.obj)
     if last is not None:
-        _require_end(history, last)
+        _require_end(history, last + ahead, back)
 
 
 def _require_named(history: History, entry: Entry, server: Server) -> None:
@@ -66,7 +73,7 @@ def _may_last(state: str, wait: str) -> bool:
     return state in _ENDLESS or wait in _DECISIONS
 
 
-def _require_end(history: History, last: datetime) -> None:
+def _require_end(history: History, last: datetime, back: datetime) -> None:
     world = World()
     newest: dict[str, Entry] = {}
     for entry in history:
@@ -74,14 +81,14 @@ def _require_end(history: History, last: datetime) -> None:
         if isinstance(entry, ObjectChange) and entry.kind == "Server":
             newest[entry.name] = entry
     for name, server in world.servers.items():
-        _require_in_time(history, newest[name], server, last)
+        _require_in_time(history, newest[name], server, last, back)
 
 
-def _require_in_time(history: History, entry: Entry, server: Server | None, now: datetime) -> None:
+def _require_in_time(history: History, entry: Entry, server: Server | None, now: datetime, back: datetime) -> None:
     wait = server.status.wait if server is not None else None
     if server is None or wait is None or wait.until is None or server.status.state == State.ERROR:
         return
-    if now > wait.until + _LATE:
+    if now > max(wait.until, back) + _LATE:
         name = server.metadata.name
         raise violation(
             history, entry, f"server {name} still waited for {wait.for_} {now - wait.until} after the deadline",

@@ -94,14 +94,16 @@ class Host:
         self.note("mainboard", becomes=fresh.uuid)
         self.identity = fresh
 
-    def swap_drives(self, other: "Host") -> None:
-        """Exchange all drives with another machine; what is on them moves with them. Both lose power first.
+    def swap_drives(self, other: "Host", *, only_first: bool = False) -> None:
+        """Exchange all drives with another machine, or the first, from which it boots. Both lose power first.
 
-        The history has the event `drives` with the serial numbers for both.
+        What is on the drives moves with them. The history has the event `drives` with the serial numbers for both.
         """
         for machine in (self, other):
             machine.lose_power()
         mine, theirs = self.hardware.disks, other.hardware.disks
+        if only_first:
+            mine, theirs = (mine[0], *theirs[1:]), (theirs[0], *mine[1:])
         self.hardware, other.hardware = replace(self.hardware, disks=theirs), replace(other.hardware, disks=mine)
         self.state.disk, other.state.disk = other.state.disk, self.state.disk
         for machine in (self, other):

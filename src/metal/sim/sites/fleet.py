@@ -45,7 +45,9 @@ class FleetSettings:
     network: Network = field(default_factory=SocketNetwork)
     """Network over which machines reach it."""
     clock: Clock = system_clock
-    """Wall clock of the history."""
+    """Wall clock of the site."""
+    steady: Clock | None = None
+    """Clock of the history, which is never set; None for `clock`."""
     changed: Callable[[], None] = lambda: None
     """Called after each change of a machine that should be saved."""
     offset: int = 0
@@ -61,7 +63,7 @@ class Fleet:
         self, n: int, *, seed: int = 0, options: Options | None = None, settings: FleetSettings | None = None
     ) -> None:
         self.options, self.settings = options or Options(), settings or FleetSettings()
-        self.history = History(self.settings.clock, limit=self.settings.history_limit)
+        self.history = History(self.settings.clock, steady=self.settings.steady, limit=self.settings.history_limit)
         site = Site(
             self.options, self.settings.network, self.settings.boot_url, self._lease, self.history,
             self.settings.clock, self.settings.changed,

@@ -21,14 +21,23 @@ GO = ("state", "powerState", "storages", "networkInterfaces", "manufacturer", "m
 """Fields of the status that the types of the Go operator, v0.7.0, have."""
 
 
-async def wipe(w: World, *, keep: tuple[str, ...] = GO, **changes: Any) -> None:
-    """Write the status as a typed Update of a Go client does, while no manager runs."""
-    await w.runtime.stop(grace=0.0)
+async def wipe(w: World, *, keep: tuple[str, ...] = GO, running: bool = False, **changes: Any) -> None:
+    """Write the status as a typed Update of a Go client does, while a manager runs or while none does."""
+    if not running:
+        await w.runtime.stop(grace=0.0)
     server = await w.server()
     plain: dict[str, Any] = msgspec.to_builtins(server.status)
     body = {name: None for name in plain if name not in keep} | changes
     await w.client.patch_status(KINDS.server, "s1", {"status": body})
-    await w.restart()
+    if not running:
+        await w.restart()
+
+
+async def release(w: World, *, running: bool) -> None:
+    """The claim is deleted; without a manager nothing follows."""
+    if not running:
+        await w.runtime.stop(grace=0.0)
+    await w.client.delete(KINDS.claim, "c1", "default")
 
 
 def listed(server: Server) -> list[str]:
@@ -38,28 +47,28 @@ def listed(server: Server) -> list[str]:
 @pytest.mark.behaviour(
     "Cleanup", "A status that another client wiped is rebuilt: tenant, data, policy and known drives are not forgotten."
 )
-async def test_a_status_wiped_before_cleanup_still_leads_to_the_erasure_of_every_drive() -> None:
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_status_wiped_before_cleanup_still_leads_to_the_erasure_of_every_drive(running: bool) -> None:
     """The drives come from the last report of the probe; the policy is the claim's, not the weaker setting."""
     async with world(**ERASE) as w:
         disks(w, "sda")
         await claimed_and_booted(w, sanitizationPolicy="Purge")
-        await w.runtime.stop(grace=0.0)
-        await w.client.delete(KINDS.claim, "c1", "default")
-        await wipe(w)
+        await release(w, running=running)
+        await wipe(w, running=running)
         await begin_erasing(w)
         server = await w.server()
     assert (server.status.tenancy.data, server.status.tenancy.policy) == ("Erasing", "Purge")
     assert listed(server) == ["serial-sda"]
 
 
-async def test_a_drive_that_only_the_inventory_lists_is_owed_when_no_report_names_it() -> None:
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_drive_that_only_the_inventory_lists_is_owed_when_no_report_names_it(running: bool) -> None:
     """Not "it has no drives": status.storages lists one, although without a serial number."""
     async with world(**ERASE) as w:
         await claimed_and_booted(w)
-        await w.runtime.stop(grace=0.0)
-        await w.client.delete(KINDS.claim, "c1", "default")
+        await release(w, running=running)
         nameless = Storage(name="RAID", drives=(StorageDrive(name="Bay 1", state="Enabled"),))
-        await wipe(w, storages=[msgspec.to_builtins(nameless)])
+        await wipe(w, running=running, storages=[msgspec.to_builtins(nameless)])
         await begin_erasing(w)
         await w.erase()
         server = await w.until("Error")
@@ -68,7 +77,8 @@ async def test_a_drive_that_only_the_inventory_lists_is_owed_when_no_report_name
     assert "Bay 1" in server.status.failure.message
 
 
-async def test_an_error_that_owes_a_drive_still_owes_it_after_a_wipe() -> None:
+@pytest.mark.parametrize("running", [False, True])
+async def test_an_error_that_owes_a_drive_still_owes_it_after_a_wipe(running: bool) -> None:
     """A retry erases again, and the drive that is gone is missed again."""
     async with world(**ERASE) as w:
         await erasing(w)
@@ -76,7 +86,7 @@ async def test_an_error_that_owes_a_drive_still_owes_it_after_a_wipe() -> None:
         disks(w)
         await w.erase()
         before = await w.until("Error")
-        await wipe(w, storages=None)
+        await wipe(w, running=running, storages=None)
         await retry(w)
         await w.until("Cleanup")
         await begin_erasing(w)
@@ -88,7 +98,8 @@ async def test_an_error_that_owes_a_drive_still_owes_it_after_a_wipe() -> None:
     assert listed(server) == ["serial-sda"]
 
 
-async def test_a_wipe_during_the_first_boot_of_a_claim_does_not_count_as_booted() -> None:
+@pytest.mark.parametrize("running", [False, True])
+async def test_a_wipe_during_the_first_boot_of_a_claim_does_not_count_as_booted(running: bool) -> None:
     """The boot starts again; the claim is ready only once its image has really booted."""
     async with world() as w:
         await w.add_server()
@@ -98,7 +109,7 @@ async def test_a_wipe_during_the_first_boot_of_a_claim_does_not_count_as_booted(
         await w.config_ready("c1", "default")
         await w.until_true(lambda s: s.status.boot_window is not None and s.status.power_state == "On")
         await w.fetch_script()
-        await wipe(w)
+        await wipe(w, running=running)
         await asyncio.sleep(30)
         claim, between = await w.claim(), await w.server()
         await w.until_true(lambda s: s.status.boot_window is not None and s.status.boot_window.phase == "Open")

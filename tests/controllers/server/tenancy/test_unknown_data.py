@@ -11,6 +11,8 @@ from metal.kube.client.protocol import WatchEvent
 from metal.kube.meta.objects import Kind, Object
 from tests.controllers.fakebmc import UUID, FakeBMC
 from tests.controllers.server.steps import condition
+from tests.controllers.server.tenancy.test_owed_drives import erase
+from tests.controllers.server.tenancy.test_sanitization import disks
 from tests.controllers.tap import Tap
 from tests.controllers.world import KINDS, World, world
 
@@ -30,12 +32,28 @@ async def left(w: World) -> None:
     "Cleanup", "A server that another operator left Available is erased before a claim gets it, a few at a time."
 )
 async def test_adopted_servers_are_erased_in_waves() -> None:
-    """The one that waits says for what, and no claim binds it meanwhile."""
-    async with world(**ERASE, adoption_wave=1) as w:
-        await left(w)
+    """The one that waits says for what; the erased one goes to a claim, and the next wave begins."""
+    async with world(**ERASE, race_window=1.0, adoption_wave=1) as w:
+        disks(w, "sda")
+        await many(w, 2)
         await w.restart()
-        server = await w.until("Cleanup")
-    assert server.status.tenancy.data in ("Unknown", "Erasing")
+        await w.add_claim(power="Off")
+        await asyncio.sleep(60)
+        (first,) = [name for name, state in (await states(w)).items() if state == "Cleanup"]
+        (second,) = {"s1", "s2"} - {first}
+        waiting, claim = await w.server(second), await w.claim()
+        await erase(w, first)
+        await w.until_claim(lambda c: c.status.phase == "Bound")
+        erased = await w.until("Reserved", first)
+        next_wave = await w.until("Cleanup", second)
+    assert (waiting.status.state, waiting.status.tenancy.data) == ("Available", "Unknown")
+    assert waiting.status.wait is not None
+    assert waiting.status.wait.for_ == "ErasureWave"
+    assert "the erasure of 1 other servers (adoption.wave)" in waiting.status.waiting_for
+    assert claim.status.phase == "Unbound"
+    assert (condition(erased, "Sanitized"), erased.status.tenancy.data) == (("True", "Clear"), "Clean")
+    assert erased.spec.server_claim_ref is not None
+    assert next_wave.status.tenancy.data in ("Unknown", "Erasing")
 
 
 async def test_a_server_waits_for_its_wave() -> None:

@@ -4,10 +4,10 @@ The BMC is declared by a BMC object (`spec.bmcRef`) or by `spec.bmc`; its addres
 credentials come from a BMCSecret. What is missing or invalid is raised as `NoAccess` and becomes a condition of the
 Server.
 
-The system is the one with the Server's UUID (`identity.matches`); its path is kept in `spec.systemURI`. A BMC may
+The system is the one with the Server's UUID (`system_check.matches`); its path is kept in `spec.systemURI`. A BMC may
 number its systems differently after an update: `find_moved_system` looks the system up by UUID when the path shows none
-or another one. `Scope.observe` and the inventory check the UUID of everything they read (`identity.require`), so that
-nothing is done to another machine under this Server's name.
+or another one. `Scope.observe` and the inventory check the UUID of everything they read (`system_check.require`), so
+that nothing is done to another machine under this Server's name.
 """
 
 from typing import cast
@@ -18,7 +18,7 @@ from metal.api.endpoint import Endpoint
 from metal.api.server import State
 from metal.bmc.errors import BMCError, BMCNotFound
 from metal.bmc.pool import BMC, BMCEndpoint
-from metal.controllers.server import identity
+from metal.controllers.server import system_check
 from metal.controllers.server.bmc import failing
 from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, SystemNotFound, await_restart, bmc_failed
 from metal.controllers.server.bmc.recorded import RecordedOperations
@@ -35,7 +35,7 @@ from metal.kube.meta.objects import Key
 
 async def run(scope: Scope) -> None:
     """Attach the BMC to the scope and make sure that the system's URI is known. Raises BMCError."""
-    problem = identity.problem(scope.server)
+    problem = system_check.problem(scope.server)
     if problem:
         raise InvalidSpec(problem)
     if scope.server.spec.bmc_ref is None and (inline := scope.server.spec.bmc) is not None:
@@ -71,7 +71,7 @@ async def pause(scope: Scope) -> Requeue | None:
 
 async def find_system(scope: Scope) -> None:
     """Look the system up by its UUID and keep its URI. Raises BMCError."""
-    found = [system for system in await scope.connected().systems() if identity.matches(scope.server, system)]
+    found = [system for system in await scope.connected().systems() if system_check.matches(scope.server, system)]
     if not found:
         raise SystemNotFound(f"the BMC has no system with the UUID {scope.server.uuid}; correct spec.systemUUID")
     if scope.uri == found[0].uri:

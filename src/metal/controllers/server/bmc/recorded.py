@@ -16,7 +16,7 @@ from metal.bmc.errors import BMCError
 from metal.bmc.pool import BMC
 from metal.bmc.power import ResetType
 from metal.bmc.systems import SystemInfo
-from metal.controllers.server import identity
+from metal.controllers.server import system_check
 from metal.controllers.server.bmc import failing
 from metal.controllers.server.reasons import CONTACT, Operation
 from metal.controllers.server.scope import Scope
@@ -95,8 +95,8 @@ class RecordedOperations:
 
     def _note_system(self, system: SystemInfo) -> None:
         self._scope.has_contact = True
-        with suppress(identity.WrongSystem):
-            identity.require(self._scope.server, system)
+        with suppress(system_check.WrongSystem):
+            system_check.require(self._scope.server, system)
             failing.succeeded(self._scope, Operation.IDENTIFY)
 
 

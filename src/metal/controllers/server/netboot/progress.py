@@ -32,7 +32,7 @@ from metal.kube.controller.controller import Requeue
 from metal.machine import directory, interfaces
 from metal.machine.report import normal_mac
 
-BY_MAC = "mac"
+BY_INTERFACE = "interface-mac"
 """Index of Servers by the MAC addresses of their network interfaces."""
 
 

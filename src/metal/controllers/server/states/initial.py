@@ -1,7 +1,7 @@
 """Initial: reads the BMC's inventory of the machine and prepares the discovery boot."""
 
 from metal.api.server import State
-from metal.controllers.server import duplicates, identity
+from metal.controllers.server import duplicates, system_check
 from metal.controllers.server.bmc import inventory_summary
 from metal.controllers.server.netboot import ignition, probe_boot
 from metal.controllers.server.reasons import ConditionType, Reason
@@ -14,7 +14,7 @@ async def run(scope: Scope) -> Requeue:
     """Write the inventory to the status, and the discovery boot configuration and its Ignition; then Discovery."""
     await scope.observe()  # a BMC that does not answer is not a failure of the inventory
     inventory = await scope.connected().inventory(scope.uri)
-    identity.require(scope.server, inventory.system)
+    system_check.require(scope.server, inventory.system)
     scope.set(**inventory_summary.of_inventory(inventory, scope.status.network_interfaces))
     if inventory.problems:
         scope.condition(ConditionType.INVENTORY_COMPLETE, False, "PartlyRead", "; ".join(inventory.problems)[:1000])

@@ -121,7 +121,11 @@ class _Claims:
 
 
 def _record(owed: OwedDrive, former: Server | None) -> Record:
-    """With the name of the claim while the former Server still has it."""
+    """With the name of the claim while the former Server still has it, or names it without a record of its UID."""
     tenant = tenancy.of(former).claim_ref if former is not None else None
-    named = tenant is not None and tenant.uid == owed.claim_uid
-    return record_of(owed.server, tenant if named else TenantRef(uid=owed.claim_uid))
+    if tenant is not None and tenant.uid == owed.claim_uid:
+        return record_of(owed.server, tenant)
+    ref = former.spec.server_claim_ref if former is not None and not owed.claim_uid else None
+    if ref is not None:
+        return record_of(owed.server, TenantRef(namespace=ref.namespace, name=ref.name))
+    return record_of(owed.server, TenantRef(uid=owed.claim_uid))

@@ -10,6 +10,7 @@ known. The first matching row decides:
 | names another server; or names none and reports none | | NONE |
 | has the recorded name: it was restored | name | LIKELY |
 | has another name | name and UID | NONE |
+| reports no server: its spec, which a tenant writes, is no evidence | | NONE |
 | names the server, and reports that it has it | no UID | LIKELY |
 | any other | | POSSIBLE |
 
@@ -70,8 +71,10 @@ def ownership(claim: ServerClaim, of: Record) -> Ownership:
         return Ownership.NONE
     if of.name is not None and (of.name == _name(claim) or of.uids):
         return Ownership.LIKELY if of.name == _name(claim) else Ownership.NONE
+    if not reports:
+        return Ownership.NONE
     named = claim.spec.server_ref is not None
-    return Ownership.LIKELY if named and reports and not of.uids else Ownership.POSSIBLE
+    return Ownership.LIKELY if named and not of.uids else Ownership.POSSIBLE
 
 
 def names_another(claim: ServerClaim, server: str) -> bool:

@@ -17,7 +17,7 @@ import structlog
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import Policy, SanitizationEvidence
 from metal.api.server import State
-from metal.controllers.server import identity
+from metal.controllers.server import system_check
 from metal.controllers.server.reasons import ConditionType, Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
@@ -40,7 +40,7 @@ _log = structlog.get_logger(__name__)
 async def record_outstanding(scope: Scope) -> None:
     """Record the outstanding erasure and the claim of a Server that is being deleted. Raises ApiError."""
     claimed = traits_of(scope.status.state).owed_when_deleted and tenancy.holds_data(scope.tenancy)
-    if identity.problem(scope.server) or not (tenancy.ran_tenant(scope.tenancy) or claimed):
+    if system_check.problem(scope.server) or not (tenancy.ran_tenant(scope.tenancy) or claimed):
         return
     policy = scope.tenancy.policy or sanitization_policy.policy_for(scope, None)
     if policy == Policy.NONE and await find_claim(scope) is None:
@@ -66,7 +66,7 @@ async def enter(scope: Scope) -> Requeue | None:
 
 
 async def _enter_unclaimed(scope: Scope) -> Requeue:
-    known = None if identity.problem(scope.server) else await _former_tenant(scope)
+    known = None if system_check.problem(scope.server) else await _former_tenant(scope)
     return _begin_new(scope) if known is None else known
 
 
@@ -76,7 +76,7 @@ async def before_discovery(scope: Scope) -> Requeue | None:
     A UUID that many machines have identifies none without a serial number. A Server that was restored as it was before
     its claim has a state, and does not name the claim that has booted.
     """
-    unclaimed = scope.server.spec.server_claim_ref is None and not identity.problem(scope.server)
+    unclaimed = scope.server.spec.server_claim_ref is None and not system_check.problem(scope.server)
     return await _former_tenant(scope) if is_shared(scope.server.uuid) or (unclaimed and _is_named(scope)) else None
 
 
@@ -178,7 +178,7 @@ def is_undiscovered(scope: Scope) -> bool:
 
 async def close_records(scope: Scope) -> None:
     """Close the records of deleted Servers of this machine after a cleanup. Raises ApiError."""
-    if identity.problem(scope.server):
+    if system_check.problem(scope.server):
         return
     context, ended = scope.context, scope.tenancy
     result, evidence_name = ended.sanitization, scope.status.sanitization_evidence

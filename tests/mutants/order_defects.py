@@ -1,0 +1,53 @@
+"""Further defects, in what identifies a machine or its drives, in the order of claims and in the writes of a status."""
+
+import pytest
+
+from metal.api.claim import ServerClaim
+from metal.controllers.claim import waiting
+from metal.controllers.server.tenancy import owed_drives, recreated
+from metal.controllers.shared.scope import StatusScope
+from metal.kube.meta.objects import Key, key_of
+from metal.machine import identity
+from metal.machine.uuids import spellings
+from tests.controllers.bmc import test_identity
+from tests.controllers.claim import test_age, test_restored_server
+from tests.controllers.server import test_causes
+from tests.controllers.server.tenancy import test_owed_drives
+from tests.mutants.objects import _pass, defect
+
+
+@defect(test_identity.test_systems_with_a_vendors_default_uuid_are_told_apart_by_serial_number)
+def takes_a_default_uuid_for_a_machines_own(patch: pytest.MonkeyPatch) -> None:
+    """All machines whose firmware has its vendor's default UUID were one machine."""
+    patch.setattr(identity, "canonical_uuid", lambda text: min(spellings(text.strip().lower())))
+
+
+@defect(test_age.test_the_oldest_claims_get_the_servers_whatever_their_names, restarted=False)
+def serves_waiting_claims_by_name(patch: pytest.MonkeyPatch) -> None:
+    """After a restart, waiting claims were served by name and not by age."""
+
+    def by_name(claim: ServerClaim) -> tuple[str, str, Key]:
+        return claim.metadata.name, claim.metadata.uid, key_of(claim)
+
+    patch.setattr(waiting, "age", by_name)
+
+
+@defect(test_causes.test_a_text_that_changes_all_the_time_is_written_every_few_seconds_and_the_last_one_stays)
+def writes_each_text(patch: pytest.MonkeyPatch) -> None:
+    """A status was written at each pass whose text differed, such as a countdown."""
+    patch.setattr(StatusScope, "_is_too_soon", lambda *_: False)
+
+
+@defect(test_owed_drives.test_a_drive_that_a_claim_used_is_recognized_in_the_server_from_which_it_came)
+def knows_only_the_drives_of_the_discovery(patch: pytest.MonkeyPatch) -> None:
+    """A drive that a claim used after it came into a server was given to the next claim of its former server."""
+    patch.setattr(owed_drives, "with_listed", lambda known, _: known)
+
+
+@defect(
+    test_restored_server.test_a_server_restored_as_it_was_before_its_claim_keeps_its_tenant,
+    state="Initial", while_down=False,
+)  # fmt: skip
+def discovers_a_restored_server(patch: pytest.MonkeyPatch) -> None:
+    """A Server restored with the status of its discovery was discovered, and its tenant's machine switched off."""
+    patch.setattr(recreated, "before_discovery", _pass)
