@@ -342,3 +342,27 @@ async def _available(w: World) -> None:
 
 def _disk(**more: Any) -> dict[str, Any]:
     return {"name": "sda", "rotational": False, "sizeBytes": 1 << 40, "serial": "serial-sda", **more}
+
+
+async def test_an_erasure_does_not_begin_while_the_bmc_cannot_list_all_drives() -> None:
+    """A BMC that listed all before fails to read its storage: the drive of a living claim may be among it."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sdz")
+        other = await other_server(w, "serial-sdz")
+        await w.discover("s2")
+        await w.add_claim("c2", serverRef={"name": "s2"})
+        await w.boot_claim("c2", "s2")
+        disks(w, "sda")
+        await claimed_and_booted(w, serverRef={"name": "s1"})
+        shows(other)
+        other.problems = ("Could not read all drives: 503",)
+        await w.client.delete(KINDS.claim, "c2", "default")
+        await w.until("Cleanup", "s2")
+        boots = other.network_boots
+        server = await w.until("Error", "s2", within=3600)
+        assert (other.network_boots, await w.evidence()) == (boots, [])
+        assert server.status.failure is not None
+        assert "read-inventory" in server.status.failure.message
+        shows(other, "serial-sdz", "serial-sda")
+        other.problems = ()
+        await w.until_true(is_waiting, "s2", within=3600)

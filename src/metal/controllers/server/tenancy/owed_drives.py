@@ -22,14 +22,16 @@ from metal.api.boot_window import Phase, Purpose
 from metal.api.names import OPERATION
 from metal.api.sanitization import KnownDrive, OwedDrive, Policy
 from metal.api.server import State
-from metal.controllers.server.bmc import inventory_summary
-from metal.controllers.server.reasons import ConditionType, WaitFor
+from metal.bmc.errors import BMCBusy, BMCError
+from metal.controllers.server.bmc import failing, inventory_summary
+from metal.controllers.server.reasons import ConditionType, Operation, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import drive_search, non_unique
 from metal.evidence import outstanding, record
 from metal.evidence.drives import describe
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
+from metal.kube.meta import conditions
 from metal.machine import drive_identity, tenancy
 from metal.machine.report import drives_in, with_listed
 
@@ -66,8 +68,19 @@ async def before_claim_boot(scope: Scope) -> Requeue | None:
 
 
 async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
-    """The drives that the BMC lists now."""
-    found = await scope.connected().inventory(scope.uri)
+    """The drives that the BMC lists now. Raises BMCError; also when it cannot list all, as it could before."""
+    operation = Operation.READ_INVENTORY
+    scope.attempted.add(operation)
+    failing.require_due(scope, operation)
+    try:
+        found = await scope.unrecorded().inventory(scope.uri)
+        if found.problems and conditions.is_true(scope.status.conditions, ConditionType.INVENTORY_COMPLETE):
+            raise BMCBusy(f"it does not list all drives, as it did before: {'; '.join(found.problems)}"[:_LONGEST])
+    except BMCError as exc:
+        exc.operation = operation.value
+        failing.failed(scope, operation, exc.reason, exc)
+        raise
+    failing.succeeded(scope, operation)
     return drives_in(inventory_summary.of_inventory(found, ())["storages"])
 
 
