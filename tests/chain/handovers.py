@@ -52,10 +52,10 @@ class Tenants:
     async def settle(self) -> None:
         """Every claim that is there has its system; then all go, and every server is Available."""
 
-        async def all_ready() -> bool:
-            return set(self.active) <= await self.site.ready_claims()
+        async def all_running() -> bool:
+            return set(self.active) <= await self.site.running_claims()
 
-        await self.site.until(all_ready, 150)
+        await self.site.until(all_running, 150)
         for name in self.active:
             await self.site.drop_claim(name)
         self.active.clear()
