@@ -14,7 +14,7 @@ from metal.api.tenancy import Tenancy
 from metal.controllers.server.netboot import boot, progress, readiness
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import discovery, reserved
-from metal.controllers.server.tenancy import reimage, tenancy
+from metal.controllers.server.tenancy import outdated_status, reimage, tenancy
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window, kept_tenancy
 from metal.machine.boot_window import Refused
@@ -31,6 +31,12 @@ async def _nothing(*_: object, **__: object) -> None:
     return None
 
 
+def _trust_the_record(patch: pytest.MonkeyPatch) -> None:
+    """Neither the claim nor the annotation corrects it."""
+    patch.setattr(outdated_status, "_has_booted", lambda _: False)
+    patch.setattr(outdated_status, "_annotation", lambda _: "")
+
+
 @bug(stories.power_loss, "imaged a second time")
 def boots_the_network_after_a_power_loss(patch: pytest.MonkeyPatch) -> None:
     """W14: a tenant's machine that lost its power is sent to the network again."""
@@ -43,6 +49,7 @@ def boots_the_network_after_a_power_loss(patch: pytest.MonkeyPatch) -> None:
         return Requeue(5)
 
     patch.setattr(reserved, "_follow_power", follow)
+    _trust_the_record(patch)
 
 
 @bug(stories.late_ignition, "before its boot configuration was Ready")
@@ -87,6 +94,7 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
         return await run(scope)
 
     patch.setattr(reserved, "run", eager)
+    _trust_the_record(patch)
 
 
 @bug(stories.plain_life, "which it never requested|imaged a second time")

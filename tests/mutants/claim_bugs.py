@@ -218,7 +218,7 @@ async def _boot_anyway(scope: Scope, claim: Any) -> Requeue:
     return await reserved._network_boot(scope, claim)
 
 
-@bug(stories.clock_set_back, "ends .* later", patience=300)
+@bug(stories.late_ignition, "ends .* later", patience=300)
 def counts_each_deadline_from_the_present_time(patch: pytest.MonkeyPatch) -> None:
     """W12: each pass computed another deadline, so that no wait ended."""
     deadline = Scope._deadline
