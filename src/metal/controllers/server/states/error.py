@@ -83,6 +83,8 @@ def _recovery_reason(scope: Scope, failure: Failure, system: SystemInfo) -> str:
     if failure.reason == Reason.BOOT_OVERRIDE_KEPT and not system.boot.is_network:
         return "the network boot override was cleared"
     window = scope.status.boot_window
+    if failure.reason == Reason.FORMER_TENANT:
+        return "the decision is awaited in the interrupted state"
     if failure.reason == Reason.NETWORK_BOOT_FAILED and config is not None and window is not None:
         return "" if belongs(window, config, tenant_of(window)) else "the boot configuration has changed"
     changed = scope.status.observed_generation != scope.server.metadata.generation
