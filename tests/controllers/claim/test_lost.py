@@ -10,6 +10,7 @@ from metal.api.server import Server
 from metal.bmc.power import PowerState
 from metal.kube.client.errors import Unavailable
 from tests.controllers.claim.fleet import available, holders
+from tests.controllers.server.steps import claimed_and_booting, reasons
 from tests.controllers.world import KINDS, NS, World, world
 
 pytestmark = pytest.mark.looptime
@@ -63,6 +64,33 @@ async def test_a_reference_that_is_removed_from_a_claimed_server_is_written_agai
     assert (server.status.state, server.status.tenancy.data, w.bmc.writes()) == ("Reserved", "Dirty", [])
     assert (claim.status.phase, _bound(claim)) == ("Bound", ("True", "Bound"))
     assert "ClaimReferenceRestored" in {event.reason for event in events}
+
+
+@pytest.mark.behaviour(
+    "ServerClaim",
+    "A spec.serverClaimRef that was changed to another claim is set to the claim of the record again; nothing is "
+    "erased.",
+)
+@pytest.mark.parametrize("exists", [False, True])
+async def test_a_reference_to_another_claim_is_set_to_the_claim_of_the_record(exists: bool) -> None:
+    """The claim of the record has not booted yet: only its UID tells that the server is its."""
+    async with world(sanitization_policy="Clear") as w:
+        await claimed_and_booting(w)
+        if exists:
+            await w.add_claim("other")
+        await w.runtime.stop(grace=0.0)
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}})
+        ref = {"namespace": "default", "name": "other"}
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": ref}})
+        w.bmc.calls.clear()
+        await w.restart()
+        await asyncio.sleep(5)
+        server, writes, passes = await w.server(), w.bmc.writes(), w.passes()
+        events = await reasons(w)
+    held = server.spec.server_claim_ref
+    assert (held and held.name, server.status.state, writes) == ("c1", "Reserved", [])
+    assert "ClaimReferenceRestored" in events
+    assert passes < 20
 
 
 async def test_a_claim_that_was_restored_with_its_status_has_its_data_left() -> None:
