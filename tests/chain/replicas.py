@@ -35,7 +35,10 @@ METALCTL = Path(sys.executable).with_name("metalctl")
 PASSWORD = "factory-default-29"
 BOOT, REGISTRY = "http://boot.test:8082", "http://registry.test:10000"
 """What machines are told: names that lead to one replica now and to another one then, as a Service's does."""
-IGNITION = '{"ignition":{"version":"3.2.0"}}'
+IGNITION = (
+    '{"ignition":{"version":"3.2.0"},"storage":{"files":[{"path":"/etc/hostname","contents":{"source":"data:,%s"}}]}}'
+)
+"""Names its claim: `check_physical` recognizes by the hostname whose system a machine starts."""
 
 
 class Replica:
@@ -218,7 +221,7 @@ class Site:
 
     async def add_claim(self, name: str) -> None:
         """A claim in namespace default for the demo image."""
-        secret = {"metadata": {"name": name, "namespace": "default"}, "stringData": {"ignition": IGNITION}}
+        secret = {"metadata": {"name": name, "namespace": "default"}, "stringData": {"ignition": IGNITION % name}}
         await self.client.apply(SECRET, secret, manager="test")
         image = f"{self.images.name}/demo:latest"
         spec = {"power": "On", "image": image, "ignitionSecretRef": {"name": name}}

@@ -54,8 +54,9 @@ class _Machines:
     changed: dict[str, datetime] = field(default_factory=dict)
 
     def owner(self, entry: MachineEvent, world: World) -> _Tenant | None:
-        """The tenant whose system this event starts."""
-        known = self.claims.get(str(entry.details.get("hostname", "")), [])
+        """The tenant whose system this event starts; None when its hostname names no claim."""
+        hostname = str(entry.details.get("hostname", ""))
+        known = self.claims.get(hostname, []) if hostname else []
         if not known:
             return None
         window = world.windows.get(entry.machine)
