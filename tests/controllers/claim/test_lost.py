@@ -68,8 +68,7 @@ async def test_a_reference_that_is_removed_from_a_claimed_server_is_written_agai
 
 @pytest.mark.behaviour(
     "ServerClaim",
-    "A spec.serverClaimRef that was changed to another claim is set to the claim of the record again; nothing is "
-    "erased.",
+    "A spec.serverClaimRef that was changed to another claim is corrected to the recorded claim; nothing is erased.",
 )
 @pytest.mark.parametrize("exists", [False, True])
 async def test_a_reference_to_another_claim_is_set_to_the_claim_of_the_record(exists: bool) -> None:
@@ -334,8 +333,13 @@ async def test_a_new_claim_of_the_same_name_does_not_stop_the_erasure(while_down
     assert (server.status.state, server.status.wait and server.status.wait.for_) == ("Cleanup", "BootConfiguration")
 
 
+@pytest.mark.behaviour(
+    "ServerClaim",
+    "A claim with spec.serverRef that `kubectl replace --force` created again waits (`FormerTenant`); deleting it "
+    "erases.",
+)
 async def test_a_restored_claim_without_a_status_has_its_data_left() -> None:
-    """Its spec.serverRef names this server, whatever its phase; it has another UID: an administrator decides."""
+    """Its spec.serverRef names this server; it has another UID: an administrator decides."""
     async with world(sanitization_policy="Clear") as w:
         await _booted(w)
         await w.runtime.stop(grace=0.0)
@@ -344,8 +348,10 @@ async def test_a_restored_claim_without_a_status_has_its_data_left() -> None:
         w.bmc.calls.clear()
         await w.restart()
         await asyncio.sleep(600)
-        server = await w.server()
-    assert (server.status.wait and server.status.wait.for_, w.bmc.writes()) == ("FormerTenant", [])
+        server, writes = await w.server(), w.bmc.writes()
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "BootConfiguration")
+    assert (server.status.wait and server.status.wait.for_, writes) == ("FormerTenant", [])
 
 
 @pytest.mark.behaviour(

@@ -388,8 +388,7 @@ async def decision_awaited(w: World, names: str) -> Server:
 
 @pytest.mark.behaviour(
     "Cleanup",
-    "A discovery that ends while a claim may own the data waits (`FormerTenant`) until claim or record is gone; it "
-    "needs no retry.",
+    "A discovery that ends while a claim may own the data waits (`FormerTenant`) until claim or record is gone.",
 )
 @pytest.mark.parametrize(("removed", "state"), [("claim", "Cleanup"), ("record", "Available"), ("server", "Reserved")])
 async def test_a_decision_at_the_end_of_a_discovery_is_awaited(removed: str, state: str) -> None:

@@ -85,8 +85,8 @@ async def _give_back(scope: Scope, claim: ServerClaim) -> Requeue:
     if await refer_to(scope, claim):
         scope.record_event(
             "ClaimReferenceRestored",
-            f"{text}: spec.serverClaimRef was removed or changed by another client and is written again. To release the "
-            "server, delete the claim",
+            f"{text}: spec.serverClaimRef was removed or changed by another client and is written again. To release "
+            "the server, delete the claim",
             warning=True,
         )
     known = tenancy.not_erased(scope.tenancy, scope.now)
