@@ -157,8 +157,8 @@ async def test_an_api_that_is_overloaded_is_not_asked_for_more_by_reports() -> N
     assert not events
 
 
-async def test_an_endpoint_says_what_the_api_refused() -> None:
-    """The BMCSecret cannot be written: the Endpoint shows the API's words, and goes on when it may be."""
+async def test_an_endpoint_says_that_the_api_refused_its_bmc_secret() -> None:
+    """The BMCSecret cannot be written: the Endpoint shows the reason, and goes on when it may be."""
     async with rack(started=False) as r:
         r.plug(1)
         r.client = tap = Tap(r.client)
@@ -171,7 +171,7 @@ async def test_an_endpoint_says_what_the_api_refused() -> None:
         await asyncio.sleep(70)
         after = await r.endpoint()
     assert failing is not None
-    assert (failing.status, "exceeded quota" in failing.message) == ("False", True)
+    assert (failing.status, "Forbidden, HTTP status 403" in failing.message) == ("False", True)
     assert after.status.state == "Ready"
 
 
