@@ -3,8 +3,9 @@
 import pytest
 
 from metal.api.claim import ServerClaim
+from metal.controllers.claim import reconciler as claim_reconciler
 from metal.controllers.claim import waiting
-from metal.controllers.server.tenancy import adoption, owed_drives
+from metal.controllers.server.tenancy import adoption, outdated_status, owed_drives
 from metal.controllers.shared.scope import StatusScope
 from metal.kube.meta.objects import Key, key_of
 from metal.machine import identity
@@ -12,8 +13,8 @@ from metal.machine.uuids import spellings
 from tests.controllers.bmc import test_identity
 from tests.controllers.claim import test_age, test_restored_server
 from tests.controllers.server import test_causes
-from tests.controllers.server.tenancy import test_owed_drives
-from tests.mutants.objects import _pass, defect
+from tests.controllers.server.tenancy import test_outdated_status, test_owed_drives
+from tests.mutants.objects import _pass, _without_step, defect
 
 
 @defect(test_identity.test_systems_with_a_vendors_default_uuid_are_told_apart_by_serial_number)
@@ -51,3 +52,16 @@ def knows_only_the_drives_of_the_discovery(patch: pytest.MonkeyPatch) -> None:
 def discovers_a_restored_server(patch: pytest.MonkeyPatch) -> None:
     """A Server restored with the status of its discovery was discovered, and its tenant's machine switched off."""
     patch.setattr(adoption, "before_discovery", _pass)
+
+
+@defect(test_outdated_status.test_a_status_older_than_the_boot_of_its_claim_is_corrected, point="Available",
+        parts=("spec", "status"))  # fmt: skip
+def believes_a_status_that_is_older_than_the_claim(patch: pytest.MonkeyPatch) -> None:
+    """A status restored from before a claim's boot switched the machine of the claim off, or gave it away."""
+    _without_step(patch, outdated_status.run)
+
+
+@defect(test_outdated_status.test_a_claim_stays_booted_while_its_server_does_not_know_it)
+def withdraws_booted(patch: pytest.MonkeyPatch) -> None:
+    """A claim whose server had an older status lost its condition Booted, the last witness of whose data it is."""
+    patch.setattr(claim_reconciler, "_is_outdated", lambda *_: False)

@@ -5,7 +5,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from metal.api.names import TENANCY
+from metal.api.tenancy import Tenancy
 from metal.kube.client.errors import Invalid
+from metal.machine import kept_tenancy
 from tests.sim.failing import ERASED, FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import KINDS
@@ -37,6 +40,18 @@ async def _wipe(world: FailingPlane) -> None:
     await world.client.patch_status(KINDS.server, server.metadata.name, body)
 
 
+async def _restore_status(world: FailingPlane) -> None:
+    """Status and annotation are those from before the claim."""
+    world.before = _resets(world)
+    server = await world.server_of(world.machine)
+    assert server is not None
+    name, clean = server.metadata.name, {"data": "Clean", "claimRef": None, "boot": None, "policy": ""}
+    kept = kept_tenancy.of(Tenancy(data="Clean"))
+    await world.client.patch(KINDS.server, name, {"metadata": {"annotations": {KINDS.key(TENANCY): kept}}})
+    body = {"status": {"tenancy": clean, "bootWindow": None}}
+    await world.client.patch_status(KINDS.server, name, body)
+
+
 async def _drop_pin(world: FailingPlane) -> None:
     """And the address leads to another device."""
     await CERTIFICATE.begin(world)
@@ -51,9 +66,14 @@ UNPINNED = Fault(
     what="Another client drops `status.certificate`, and the BMC shows another one; dropping `spec.tls` is refused.",
 )  # fmt: skip
 WIPED = Fault(_wipe, what="Another client drops the fields of the Server's status that it does not know.")
+OUTDATED = Fault(
+    _restore_status, what="A backup brings back the record of tenancy and its annotation from before the claim."
+)
 ROWS = (
     Row("the status is wiped", "tenant", inject=WIPED, also=_untouched, reports="Event StatusLost"),
     *at("claim erasure", "the status is wiped", inject=WIPED, reports="Event StatusLost", config=ERASED),
+    Row("the status is older than the claim", "tenant", inject=OUTDATED, also=_untouched,
+        reports="Event StatusOutdated, Event Reserved"),
     Row("the pin is dropped", "tenant", "BMC", "BMC: Event PinRestored, BMC: Ready=False CertificateChanged, "
         "BMC: Event CertificateChanged, BMCReachable=False CertificateChanged, Event CertificateChanged, "
         "Error BMCCertificateChanged", inject=UNPINNED, options={"scheme": "https"}, message="is not the pinned one"),

@@ -60,7 +60,7 @@ async def create(client: Client, kinds: Kinds, server: Server, system: str, poli
         "serverRef": {"name": server.metadata.name}, "systemUUID": min(spellings(server.uuid)),
         "claimUID": tenancy.of(server).uid, "policy": policy,
     }  # fmt: skip
-    meta = {"name": name, "labels": {kinds.key(LABEL): system, kinds.key(MACHINE): machine(system)}}
+    meta = {"name": name, "labels": {kinds.key(LABEL): system, kinds.key(MACHINE): machine(server.uuid)}}
     try:
         evidence = await client.create(kinds.evidence, {"metadata": meta, "spec": spec})
     except AlreadyExists:
@@ -71,8 +71,14 @@ async def create(client: Client, kinds: Kinds, server: Server, system: str, poli
 
 
 async def find(client: Client, kinds: Kinds, system: str) -> list[SanitizationEvidence]:
-    """All open records of this system, the oldest first. Raises ApiError."""
+    """All open records of this system, the oldest first; closed ones lose the label here if they still have it.
+
+    Raises ApiError.
+    """
     found = (await client.list(kinds.evidence, labels=f"{kinds.key(LABEL)}={system}")).items
+    for one in found:
+        if one.status.phase:
+            await unlabel(client, kinds, one)
     return sorted((one for one in found if not one.status.phase), key=lambda one: str(one.metadata.creation_timestamp))
 
 
@@ -87,8 +93,8 @@ def unsettled(evidence: SanitizationEvidence) -> list[DriveErasure]:
 
 
 def drive_index(evidence: SanitizationEvidence) -> Iterable[str]:
-    """Index of open records by the keys of their drives."""
-    return {key for drive in unsettled(evidence) for key in drive_identity.keys(drive)}
+    """Index of labelled records by the keys of their drives: also of erased ones, until the record is closed."""
+    return {key for drive in evidence.status.drives for key in drive_identity.keys(drive)}
 
 
 def selector(kinds: Kinds) -> str:
@@ -125,7 +131,11 @@ async def close(
         remarks=(f"the cleanup ended with sanitization {sanitization} (SanitizationEvidence {proof or 'none'})",),
     )
     await record.sign(client, kinds, evidence, status, key, now)
-    # A backup that is restored without status must not open the record again.
+    await unlabel(client, kinds, evidence)
+
+
+async def unlabel(client: Client, kinds: Kinds, evidence: SanitizationEvidence) -> None:
+    """The last step of `close`: a backup that is restored without status must not open the record again."""
     labels = {"metadata": {"labels": {kinds.key(LABEL): None}}}
     await client.patch(kinds.evidence, evidence.metadata.name, labels)
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from metal.api.server import Server
+from tests.controllers.killer import Killer
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import reasons
 from tests.controllers.world import KINDS, World, world
@@ -99,6 +100,26 @@ async def test_a_status_older_than_the_boot_of_its_claim_is_corrected(point: str
             await w.client.delete(KINDS.claim, "c1", "default")
             await w.until("Available", within=900)
             assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]
+
+
+async def test_a_claim_stays_booted_while_its_server_does_not_know_it() -> None:
+    """The manager is killed before it corrects the record, after the claim was looked at: the next one corrects it."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            backups = await _claimed(w)
+            requests = len(w.bmc.writes())
+            await _restore(w, backups["Available"], ("annotations", "status"))
+            killer = Killer(w, 0)
+            await w.restart()
+            await killer.reached.wait()
+            await asyncio.sleep(30)
+            await w.restart()
+            await asyncio.sleep(1000)
+            server, claim = await w.server(), await w.claim()
+            assert _is_untouched(w, requests)
+            assert (server.status.state, server.status.tenancy.uid) == ("Reserved", claim.metadata.uid)
 
 
 @pytest.mark.behaviour(

@@ -190,7 +190,10 @@ async def settle(scope: Scope) -> None:
 async def _settle(scope: Scope, name: str, erased: Iterable[KnownDrive]) -> None:
     context, status = scope.context, scope.status
     evidence = await record.find(context.client, context.kinds, name)
-    if evidence is None or evidence.status.phase:
+    if evidence is None:
+        return
+    if evidence.status.phase:
+        await outstanding.unlabel(context.client, context.kinds, evidence)
         return
     with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never
         key = await scope.deps.keys.signing_key()
