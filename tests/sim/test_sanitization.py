@@ -323,6 +323,7 @@ async def test_a_drive_that_was_not_there_before_is_erased_and_named() -> None:
     async with used() as (world, machine):
         (server,) = await world.servers()
         first, *rest = server.status.drives
+        machine.faults.switch("hides_drives")
         plain = [{"name": d.name, "serialNumber": d.serial_number, "size": d.size} for d in rest]
         await world.client.patch_status(KINDS.server, server.metadata.name, {"status": {"drives": plain}})
         await release(world)
