@@ -29,6 +29,7 @@ from metal.controllers.server.watches import setup_servers
 from metal.controllers.shared.metrics.metrics import Metrics
 from metal.controllers.shared.scope import Context
 from metal.evidence import record
+from metal.evidence.drives import digest
 from metal.evidence.report import SanitizationReport
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.controller.events import Recorder
@@ -192,21 +193,34 @@ class World:
         await self.client.apply(CONFIG_MAP, body, manager="registry")
         await self.window(lambda w: boot_window.accept_report(w, self.clock(), token="r"), name)
 
-    async def erase(self, name: str = "s1", *, done: bool = True, **more: Any) -> None:
-        """Play machine and registry: every disk is erased; `more` is said of each."""
-        server = await self.server(name)
-        window = server.status.boot_window
+    async def ask(self, name: str = "s1") -> None:
+        """Play machine and registry: the probe asks whether it may erase the disks that it sees."""
+        await self._report_erasure(name, SanitizationReport(False, self._erasures(result="Pending")))
+        asked = digest(self._erasures())
+        await self.window(lambda w: boot_window.ask_erasure(w, self.clock(), token="r", drives=asked), name)
+
+    async def erase(self, name: str = "s1", *, done: bool = True, asks: bool = True, **more: Any) -> None:
+        """Play machine and registry: every disk is erased, once this is allowed; `more` is said of each."""
+        window = (await self.server(name)).status.boot_window
         assert window is not None
-        drives = tuple(
-            msgspec.structs.replace(
-                DriveErasure(name=d["name"], serial_number=d["serial"], size=d["sizeBytes"], method="Overwrite",
-                             class_="Clear", percent=100, samples_read=9, result="Succeeded"), **more)
-            for d in self.disks
-        )  # fmt: skip
-        evidence = await record.find_or_create(self.client, KINDS, server, window)
-        await record.store_report(self.client, KINDS, evidence, SanitizationReport(done, drives), self.clock())
+        if asks and not window.erasure_asked:
+            await self.ask(name)
+            await self.until_true(is_erasure_allowed, name)
+        done_to = {"method": "Overwrite", "class_": "Clear", "percent": 100, "samples_read": 9, "result": "Succeeded"}
+        await self._report_erasure(name, SanitizationReport(done, self._erasures(**{**done_to, **more})))
         if done:
             await self.window(lambda w: boot_window.accept_report(w, self.clock(), token="r"), name)
+
+    def _erasures(self, **more: Any) -> tuple[DriveErasure, ...]:
+        return tuple(
+            DriveErasure(name=d["name"], serial_number=d["serial"], size=d["sizeBytes"], **more) for d in self.disks
+        )
+
+    async def _report_erasure(self, name: str, report: SanitizationReport) -> None:
+        server = await self.server(name)
+        assert server.status.boot_window is not None
+        evidence = await record.find_or_create(self.client, KINDS, server, server.status.boot_window)
+        await record.store_report(self.client, KINDS, evidence, report, self.clock())
 
     async def evidence(self) -> list[SanitizationEvidence]:
         """All there is, the oldest first."""
@@ -266,6 +280,12 @@ class World:
         await self.fetch_script(name)
         await self.fetch_ignition(name)
         return await self.until_true(lambda s: s.status.tenancy.boot is not None, name)
+
+
+def is_erasure_allowed(server: Server) -> bool:
+    """Whether the probe may erase the disks that it asked for."""
+    window = server.status.boot_window
+    return window is not None and window.erasure_asked != "" and window.erasure_allowed == window.erasure_asked
 
 
 def _nulls(window: BootWindow) -> dict[str, None]:

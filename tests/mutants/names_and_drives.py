@@ -5,7 +5,12 @@ import pytest
 from metal.controllers.server.tenancy import non_unique, owed_drives, ownership
 from metal.controllers.shared import authorities, secret_use
 from tests.controllers.server.bmc import test_connect
-from tests.controllers.server.tenancy import test_non_unique, test_recreated, test_swapped_drives
+from tests.controllers.server.tenancy import (
+    test_erase_permission,
+    test_non_unique,
+    test_recreated,
+    test_swapped_drives,
+)
 from tests.controllers.shared import test_secret_recreated
 from tests.mutants.objects import _pass, defect
 
@@ -32,6 +37,12 @@ def settles_the_records_of_other_drives(patch: pytest.MonkeyPatch) -> None:
 def erases_the_drives_of_the_discovery_only(patch: pytest.MonkeyPatch) -> None:
     """A drive that came later and that the probe did not see was given to the next claim as it was."""
     patch.setattr(owed_drives, "with_listed", lambda known, _: known)
+
+
+@defect(test_erase_permission.test_a_living_claims_drive_that_no_bmc_lists_is_not_erased)
+def allows_the_erasure_of_every_drive(patch: pytest.MonkeyPatch) -> None:
+    """A living claim's drive was erased in another server in Cleanup whose BMC did not list it."""
+    patch.setattr(owed_drives, "before_permission", _pass)
 
 
 @defect(test_recreated.test_a_claim_that_names_the_server_and_never_had_it_gets_it_erased)

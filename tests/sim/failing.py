@@ -266,8 +266,11 @@ async def _has_script(world: Plane) -> bool:
 
 
 async def _erases(world: Plane) -> bool:
-    system = _first(world).state.os
-    return system is not None and system.kind == "sanitizer"
+    """The registry has allowed the erasure."""
+    machine = _first(world)
+    reports = [entry.details for entry in world.fleet.history.of(machine.identity.uuid, "report")]
+    system = machine.state.os
+    return system is not None and system.kind == "sanitizer" and bool(reports) and reports[-1]["status"] == 200
 
 
 async def _phase(world: Plane) -> str:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from metal.controllers.server.tenancy import sanitization_result
+from metal.api.names import RETRY
+from metal.controllers.server.tenancy import sanitization_policy, sanitization_result
 from metal.sim.machine.machine import Machine
 from tests.sim.failing import FailingPlane
 from tests.sim.failures import check, live
@@ -35,6 +36,24 @@ async def _insert(world: FailingPlane) -> None:
     first.swap_drives(second)
     world.before = _network_boots(world)
     await world.add_claim("c2", serverRef={"name": server.metadata.name})
+
+
+async def _return_unlisted(world: FailingPlane) -> None:
+    """The BMC lists no drives, so an administrator has the probe look again."""
+    await _return(world)
+    server = await world.server_of(world.fleet.machines[1])
+    assert server is not None
+    await operate(world, server.metadata.name, RETRY)
+
+
+async def _insert_unlisted(world: FailingPlane) -> None:
+    """The second machine, whose BMC lists no drives, gets the tenant's drives, and an administrator has it erased."""
+    first, second = world.fleet.machines
+    server = await world.server_of(second)
+    assert server is not None
+    second.faults.switch("hides_drives")
+    first.swap_drives(second)
+    await operate(world, server.metadata.name, sanitization_policy.SANITIZE)
 
 
 async def _discard(world: FailingPlane) -> None:
@@ -89,6 +108,16 @@ async def _keeps_its_data(world: FailingPlane) -> None:
     assert server.status.state in ("Initial", "Discovery")
 
 
+async def _is_not_erased(world: FailingPlane) -> None:
+    """The second machine is off in Cleanup, and the drives keep the tenant's data."""
+    _, second = world.fleet.machines
+    server = await world.server_of(second)
+    assert second.state.disk.marker
+    assert server is not None
+    assert (server.status.state, second.state.power) == ("Cleanup", "Off")
+    assert world.fleet.history.of(second.identity.uuid, "os")[-1].details["source"] == "network"
+
+
 MOVED = Fault(
     _exchange, _return, what="The drives of a claimed machine are put into another one, which is discovered again.",
     remedy="Return the drives.",
@@ -96,6 +125,11 @@ MOVED = Fault(
 INSERTED = Fault(
     _insert, _return, what="The drives of a claimed machine are put into an Available one, which is claimed then.",
     remedy="Return the drives.",
+)  # fmt: skip
+UNLISTED = Fault(
+    _insert_unlisted, _return_unlisted,
+    remedy="Return the drives, and set `operation=retry` on the Server that is to be erased.",
+    what="The drives of a claimed machine are put into one that is erased and whose BMC lists no drives.",
 )  # fmt: skip
 DISCARDED = Fault(
     _discard, _accept, remedy="Set `operation=accept-owed-sanitization` on the Server whose drives are gone.",
@@ -107,6 +141,9 @@ ROWS = (
         inject=MOVED, also=_keeps_its_data, machines=2, message="may have data of claim … The machine is not changed"),
     Row("the drives are in an Available machine", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, "
         "Event UnexpectedPower", inject=INSERTED, also=_is_not_booted, machines=2,
+        message="may have data of claim … The machine is not changed"),
+    Row("the drives are in a machine that is erased", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, "
+        "Event UnexpectedPower, Event ErasureRefused", inject=UNLISTED, also=_is_not_erased, machines=2,
         message="may have data of claim … The machine is not changed"),
     Row("drives of a deleted claim are in another machine", "erasure", reports="DriveOwed=True NotErased, "
         "DriveOwed=False Erased, Error SanitizationOwed, Sanitized=False SanitizationOwed",

@@ -90,6 +90,12 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """IP address to which the Ignition was served. The operating system may have another lease than the firmware."""
     report_token_digest: str = ""
     """SHA-256 of the report's token in hexadecimal. Empty once the token is used."""
+    erasure_asked: str = ""
+    """SHA-256 over the drives that the probe sees and asks to erase. Empty while it has not asked, and for a probe of a
+    former version, which does not ask."""
+    erasure_allowed: str = ""
+    """The value of erasureAsked whose drives were looked up: none has data of a claim that exists. Only these drives
+    may be erased."""
     receipt: str = ""
     """SHA-256 over the accepted report and its token. A probe that did not receive the answer can send the same report
     again."""

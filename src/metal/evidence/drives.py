@@ -4,9 +4,12 @@ Serial numbers identify a drive, then the WWN; name and size are used only for a
 change between boots. Namespaces of one NVMe drive share its serial number and are told apart by WWN or name.
 """
 
+import hashlib
+from collections.abc import Iterable
+
 import msgspec
 
-from metal.api.sanitization import DriveErasure, KnownDrive
+from metal.api.sanitization import DriveErasure, KnownDrive, Result
 from metal.machine.report import same_serial
 
 
@@ -19,6 +22,17 @@ def as_known(erasure: DriveErasure, slot: str = "") -> KnownDrive:
 def as_erasure(known: KnownDrive) -> DriveErasure:
     """A drive whose erasure has not begun."""
     return DriveErasure(**msgspec.structs.asdict(known))
+
+
+def seen(drives: Iterable[DriveErasure]) -> tuple[KnownDrive, ...]:
+    """The drives of a report that the probe found in the machine."""
+    return tuple(as_known(drive) for drive in drives if drive.result != Result.MISSING)
+
+
+def digest(drives: Iterable[DriveErasure]) -> str:
+    """SHA-256 of what a report says of the drives that the probe found: equal only for the same drives."""
+    found = sorted([one.name, one.serial_number, one.wwn, one.model, str(one.size)] for one in seen(drives))
+    return hashlib.sha256(msgspec.json.encode(found)).hexdigest()
 
 
 def describe(drive: KnownDrive | DriveErasure, slot: str = "") -> str:

@@ -67,10 +67,15 @@ async def find_or_create(client: Client, kinds: Kinds, server: Server, window: B
 
 
 def is_due(evidence: SanitizationEvidence, report: SanitizationReport, now: datetime) -> bool:
-    """Whether to write a report: the final one, and until then progress at intervals of THROTTLE."""
+    """Whether to write a report: the final one, and until then progress at intervals of THROTTLE.
+
+    Of a question only other drives: it is repeated until the drives were looked up.
+    """
     status = evidence.status
     if report.done or status.reported_at is not None:
         return report.done
+    if report.awaits_permission:
+        return status.updated_at is None or status.drives != report.drives
     return status.updated_at is None or not status.updated_at <= now < status.updated_at + THROTTLE
 
 

@@ -26,6 +26,8 @@ class SanitizationReport(msgspec.Struct, frozen=True, rename="camel"):
     done: bool
     drives: tuple[DriveErasure, ...]
     problems: tuple[str, ...] = ()
+    awaits_permission: bool = False
+    """Asks whether these drives may be erased, before the first one is. A probe of a former version never asks."""
 
 
 def read(body: bytes) -> SanitizationReport:
@@ -37,7 +39,7 @@ def read(body: bytes) -> SanitizationReport:
     if len(raw.drives) > _DRIVES:
         raise InvalidReport(f"more than {_DRIVES} drives")
     drives = tuple(_clean(number, drive) for number, drive in enumerate(raw.drives))
-    return SanitizationReport(raw.done, drives, tuple(_text(text) for text in raw.problems[:_PROBLEMS]))
+    return msgspec.structs.replace(raw, drives=drives, problems=tuple(_text(text) for text in raw.problems[:_PROBLEMS]))
 
 
 def _clean(number: int, drive: DriveErasure) -> DriveErasure:

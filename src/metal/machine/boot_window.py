@@ -9,6 +9,8 @@ and of the registry sees the same one, and each transition is written with the S
 - *Served* in this order, each step with a token from the step before: the boot script (`serve_script`), the images
   (`check_token`), the Ignition (`serve_ignition`), the acceptance of the probe's report (`accept_report`). A token is
   valid for one step; serving the next step spends it.
+- *Asked* in an erasure: the probe asks whether it may erase the drives that it sees (`ask_erasure`), and the controller
+  allows exactly these (`allow_erasure`).
 - *Remembered*: SHA-256 digests of tokens, never tokens, since everybody who may read a Server reads its status; the
   address that was served and the time. A response can be lost after its token was spent, so the client that received
   the Ignition may fetch it again for `IGNITION_RETRY_PERIOD`, and the same report may be sent again (`is_repeat`).
@@ -209,6 +211,21 @@ def accept_report(window: BootWindow | None, now: datetime, *, token: str, recei
     return msgspec.structs.replace(
         window, phase=Phase.SUCCEEDED, report_token_digest="", spent_token_digest="", reported_at=now, receipt=receipt
     )
+
+
+def ask_erasure(window: BootWindow | None, now: datetime, *, token: str, drives: str) -> BootWindow:
+    """The probe asks to erase these `drives` (their digest). Raises Refused."""
+    return msgspec.structs.replace(check_report_token(window, now, token), erasure_asked=drives)
+
+
+def awaits_permission(window: BootWindow) -> bool:
+    """True while the drives that the probe asked to erase are not allowed to be erased, also once the boot ended."""
+    return window.erasure_asked not in ("", window.erasure_allowed)
+
+
+def allow_erasure(window: BootWindow, expires_at: datetime) -> BootWindow:
+    """Allow the erasure of the drives that the probe asked for; its time begins now and ends at `expires_at`."""
+    return msgspec.structs.replace(window, erasure_allowed=window.erasure_asked, expires_at=expires_at)
 
 
 def succeed(window: BootWindow) -> BootWindow:

@@ -34,6 +34,10 @@ class NotAccepted(Exception):
         self.retry_after = retry_after
 
 
+class NotAllowed(NotAccepted):
+    """The registry has the report and has not allowed the erasure yet; it is asked again."""
+
+
 class Registry:
     """The registry at one address.
 
@@ -62,6 +66,7 @@ class Registry:
         """Send the progress or result of an erasure.
 
         Raises:
+            NotAllowed: with status 202, which only a question gets.
             Refused: with status 401, 403 or 410.
             Malformed: with status 400, 413 or 422.
             NotAccepted: with any other, or when the registry cannot be reached in time.
@@ -78,6 +83,8 @@ class Registry:
             raise Refused(f"{REFUSED[status]} ({status})")
         if status in MALFORMED:
             raise Malformed(f"the registry rejected the report ({status}): {message}")
+        if status == http.HTTPStatus.ACCEPTED:
+            raise NotAllowed(f"the registry has not allowed the erasure yet: {message}", retry_after)
         if not 200 <= status < 300:
             raise NotAccepted(f"the registry answered {status}: {message}", retry_after)
 

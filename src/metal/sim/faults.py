@@ -77,6 +77,8 @@ class Faults:
     """The first drive fails during its erasure and keeps its data."""
     missing_drive: bool = False
     """The operating system does not see the first drive, which keeps its data; the BMC still reports it."""
+    hides_drives: bool = False
+    """The BMC lists no drives; the operating system sees them."""
     slow_drives: bool = False
     """Erasing a drive takes a hundred times as long."""
     power_loss_in_sanitization: bool = False

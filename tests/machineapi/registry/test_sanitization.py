@@ -4,13 +4,17 @@ import asyncio
 import base64
 import json
 import re
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from metal.api.sanitization import SanitizationEvidence
+from metal.evidence import drives
 from metal.kube.client.errors import Conflict, Unavailable
+from metal.machine import boot_window
 from metal.machineapi.http.response import Response
 from tests.evidence.test_report import DRIVE
 from tests.machineapi.world import MACHINE, NEIGHBOR, UUID, World
@@ -163,3 +167,44 @@ async def test_a_conflict_is_decided_anew(world: World) -> None:
     token = await boot(world)
     world.api.faults.next("patch_status", Conflict("changed"))
     assert (await send(world, token, done=True)).status == 201
+
+
+async def allow(world: World) -> None:
+    """The Server controller allows what was asked."""
+    window = boot_window.allow_erasure(await world.window(), world.clock() + timedelta(hours=1))
+    await world.api.patch_status(world.kinds.server, "s1", {"status": {"bootWindow": msgspec.to_builtins(window)}})
+
+
+async def test_a_question_is_answered_once_these_drives_are_allowed(world: World) -> None:
+    """202 until then; the list is in the evidence and its digest in the boot window; other drives are asked anew."""
+    token = await boot(world)
+    assert (await send(world, token, awaitsPermission=True)).status == 202
+    found = await kept(world)
+    assert (await world.window()).erasure_asked == drives.digest(found.status.drives)
+    world.clock.advance(60)
+    assert (await send(world, token, awaitsPermission=True)).status == 202
+    assert (await kept(world)).metadata.resource_version == found.metadata.resource_version
+    await allow(world)
+    assert (await send(world, token, awaitsPermission=True)).status == 200
+    more = [DRIVE, {**DRIVE, "name": "sdz", "serialNumber": "other"}]
+    assert (await send(world, token, awaitsPermission=True, drives=more)).status == 202
+    assert len((await kept(world)).status.drives) == 2
+    assert boot_window.awaits_permission(await world.window())
+
+
+async def test_a_question_after_the_end_of_its_boot_is_refused(world: World) -> None:
+    """The controller refuses by closing the window."""
+    token = await boot(world)
+    await send(world, token, awaitsPermission=True)
+    window = msgspec.to_builtins(boot_window.close(await world.window()))
+    await world.api.patch_status(
+        world.kinds.server, "s1", {"status": {"bootWindow": {**window, "reportTokenDigest": None}}}
+    )
+    assert (await send(world, token, awaitsPermission=True)).status == 403
+
+
+async def test_a_probe_that_does_not_ask_is_answered_as_before(world: World) -> None:
+    """A probe of a former version."""
+    token = await boot(world)
+    assert (await send(world, token)).status == 200
+    assert (await world.window()).erasure_asked == ""

@@ -8,7 +8,7 @@ import pytest
 from metal.probe.erase import command, drives, session
 from metal.probe.erase.board import Board, Record
 from metal.probe.erase.task import Task
-from metal.probe.registry import Malformed, NotAccepted, Refused
+from metal.probe.registry import Malformed, NotAccepted, NotAllowed, Refused
 from tests.probe.erase.machine import Faults, Machine, is_zero
 
 FIELDS = {
@@ -91,6 +91,38 @@ def test_nothing_is_erased_while_no_registry_has_confirmed_the_token(
     assert 1700 < machine.time - began <= 1800
     assert not any(report["done"] for report in peer.reports)
     assert "nothing was erased" in caplog.text
+
+
+def test_nothing_is_erased_before_it_is_allowed(machine: Machine) -> None:
+    """The question lists the drives; it is repeated for hours, also through an outage, until it is answered."""
+    medium = machine.add("vda", device__serial="S1")
+    began = machine.time
+    untouched = []
+
+    class Slow(Peer):
+        def __call__(self, report: dict[str, Any]) -> None:
+            if self.answers:
+                untouched.append(b"tenant" in medium.read_bytes())
+            super().__call__(report)
+
+    peer = Slow(NotAllowed("later"), *[NotAccepted("down")] * 200, *[NotAllowed("later")] * 200, None)
+
+    assert run(machine, peer) == 0
+    assert untouched == [True] * 402
+    assert machine.time - began > 2 * session.CONFIRM_SECONDS
+    assert is_zero(medium)
+    questions = [report for report in peer.reports if report.get("awaitsPermission")]
+    assert questions == peer.reports[:402]
+    asked = questions[0]["drives"][0]
+    assert (asked["name"], asked["serialNumber"], asked["size"] > 0, asked["result"]) == ("vda", "S1", True, "Pending")
+
+
+def test_a_refusal_after_the_question_leaves_the_drives_untouched(machine: Machine) -> None:
+    """The control plane ended the boot, because a drive has data of another claim: the token is void."""
+    medium = machine.add("vda")
+
+    assert run(machine, Peer(NotAllowed("later"), NotAllowed("later"), Refused("closed"))) == 77
+    assert b"tenant" in medium.read_bytes()
 
 
 def test_a_registry_that_comes_back_in_time_confirms_the_run(machine: Machine) -> None:

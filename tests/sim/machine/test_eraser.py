@@ -36,6 +36,13 @@ class Interrupted(Registry):
         return body
 
 
+class Undecided(Registry):
+    """Has not decided yet whether the drives may be erased."""
+
+    def __init__(self) -> None:
+        super().__init__(refuse={"sanitization": 202})
+
+
 def task(uuid: str, policy: str = "Clear", *serials: str) -> dict[str, Any]:
     """An Ignition that erases the drives; `serials` are listed as known."""
     start = (
@@ -117,6 +124,14 @@ async def test_the_final_report_is_sent_until_it_is_heard() -> None:
     """Progress reports are not repeated: once the first is accepted, the erasure does not wait for them."""
     _, reports = await erased(kind=Interrupted)
     assert [report["done"] for report in reports] == [False, True]
+
+
+async def test_nothing_is_erased_before_it_is_allowed() -> None:
+    """A registry that answers 202 is asked again; the data remains."""
+    bench, _ = await erased(kind=Undecided)
+    assert bench.systems == ["sanitizer"]
+    assert bench.machine.state.disk.marker
+    assert not any(entry.details.get("erased") for entry in bench.machine.site.history.of(bench.machine.identity.uuid))
 
 
 async def test_without_a_task_nothing_is_erased() -> None:

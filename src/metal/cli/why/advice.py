@@ -112,7 +112,8 @@ WAITS: dict[str, Advice] = {
         "a drive of this server was in another Server, and a claim that exists may have data on it; the machine is not "
         "booted or erased",
         "if the mainboard was replaced, correct spec.systemUUID of the former Server and delete this one; else return "
-        "the drive, or delete the claim. To accept: metal.ironcore.dev/operation=accept-owed-drives",
+        "the drive (and, if only the probe saw it, request a retry), or delete the claim. To accept: "
+        "metal.ironcore.dev/operation=accept-owed-drives",
     ),
     "DuplicateSystem": Advice(
         "another Server describes the same physical machine; only one of them acts on it, this one sends nothing to "

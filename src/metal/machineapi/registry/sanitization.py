@@ -1,4 +1,9 @@
-"""Accepts the sanitization reports of a machine and stores them as evidence."""
+"""Accepts the sanitization reports of a machine and stores them as evidence.
+
+Before its first erasure the probe asks with the list of the drives that it sees. The list is stored in the evidence and
+its digest in the boot window, which wakes the Server controller; the controller looks the drives up and allows these,
+or ends the boot. Until then the answer is 202, and the probe asks again: any replica reads the decision from the API.
+"""
 
 import asyncio
 import random
@@ -6,7 +11,7 @@ import random
 from metal.api.boot_window import BootWindow, Purpose
 from metal.api.kinds import Kinds
 from metal.api.server import Server
-from metal.evidence import record
+from metal.evidence import drives, record
 from metal.evidence.report import InvalidReport, SanitizationReport, read
 from metal.kube.client.errors import Conflict
 from metal.kube.client.protocol import Client
@@ -33,13 +38,18 @@ class SanitizationReports:
         self._clock, self._rng = clock, rng
 
     async def take(self, server: Server, message: Message) -> Response:
-        """200 for progress and for a repeated final report, 201 for a final one. Raises Refused, Malformed, Busy."""
+        """200 for progress and for a repeated final report, 201 for a final one, 202 for a question without a decision.
+
+        Raises Refused, Malformed, Busy.
+        """
         receipt = boot_window.report_receipt(message.token, message.data)
         if boot_window.is_repeat(server.status.boot_window, self._clock(), receipt):
             return text(200, "already accepted")
         window = self._require(server, message)
         report = self._read(message)
         await self._store(server, message, window, report)
+        if report.awaits_permission:
+            return await self._permission(server, message, window, drives.digest(report.drives))
         if not report.done:
             return text(200, "accepted")
 
@@ -48,6 +58,17 @@ class SanitizationReports:
 
         await self._windows.change(server, step)
         return text(201, "final report accepted")
+
+    async def _permission(self, server: Server, message: Message, window: BootWindow, asked: str) -> Response:
+        if window.erasure_allowed == asked:
+            return text(200, "these drives may be erased")
+
+        def step(window: BootWindow | None) -> BootWindow:
+            return boot_window.ask_erasure(window, self._clock(), token=message.token, drives=asked)
+
+        if window.erasure_asked != asked:
+            await self._windows.change(server, step)
+        return text(202, "the drives are being looked up; nothing may be erased yet")
 
     def _require(self, server: Server, message: Message) -> BootWindow:
         window = boot_window.check_report_token(server.status.boot_window, self._clock(), message.token)

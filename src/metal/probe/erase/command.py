@@ -33,8 +33,8 @@ def parser() -> argparse.ArgumentParser:
         prog="metalprobe sanitize",
         description="Erase ALL drives of this machine, verify by reading back, and report to the registry.",
         epilog="Exit codes: 0 the registry accepted the result, or without one all drives are erased; 1 a drive is "
-        "not; 2 invalid options; 65 task or report malformed; 75 the registry did not confirm the token, nothing "
-        "was erased; 77 token refused.",
+        "not; 2 invalid options; 65 task or report malformed; 75 the registry did not answer, nothing was "
+        "erased; 77 token refused.",
     )
     connection.add_options(made)
     what = made.add_mutually_exclusive_group()
@@ -74,11 +74,11 @@ def main(arguments: list[str]) -> int:
 
 
 def erase(kit: Kit, task: Task, found: list[drives.Drive], send: Callable[[dict[str, Any]], None] | None) -> int:
-    """Erase all drives and return an exit code. Nothing is erased until the registry has accepted the token."""
+    """Erase all drives and return an exit code. Nothing is erased until the registry has allowed it."""
     board = session.board(kit, task, found)
     reporter = session.Reporter(board, send or (lambda report: None), kit)
     if (code := reporter.confirm()) != DONE:
-        log.error("nothing was erased: the registry has not confirmed this run; the drives keep their data")
+        log.error("nothing was erased: the registry has not allowed this run; the drives keep their data")
         return code
     try:
         session.start(kit, task, board)

@@ -1,8 +1,11 @@
 """One run of `metalprobe sanitize`: a thread for each unit of drives, and reports to the registry from the main thread.
 
-Nothing is erased before the registry has accepted a first report, and so confirmed that the token is that of a
-sanitization boot of this machine in progress: a machine that booted an outdated or foreign task keeps its drives. The
-report is repeated for `CONFIRM_SECONDS`; then the run ends without erasing.
+Nothing is erased before the registry has allowed it. The first report is a question: it lists the drives that this
+system sees. The registry confirms that the token is that of a sanitization boot of this machine in progress, so a
+machine that booted an outdated or foreign task keeps its drives; and the control plane looks the drives up, because one
+that no BMC lists may have data of another server's claim. A registry that never answers is asked for
+`CONFIRM_SECONDS`; then the run ends without erasing. Once it has answered that the drives are being looked up, it is
+asked until it allows or refuses the erasure, also after an outage. A registry of a former version allows it at once.
 
 Drives that one command erases together form a unit. The worker threads record progress on the `Board`; the main thread
 sends a report when a drive has its result, and at intervals. A registry that cannot be reached then costs only that
@@ -24,14 +27,14 @@ from metal.probe.erase.board import PENDING, Board, records
 from metal.probe.erase.methods import Kit
 from metal.probe.erase.task import Task
 from metal.probe.erase.worker import Worker
-from metal.probe.registry import NotAccepted
+from metal.probe.registry import NotAccepted, NotAllowed
 
 PROGRESS_SECONDS = 10.0
 """Between two reports of progress, unless a drive has its result."""
 
 CONFIRM_SECONDS = 1800.0
-"""How long the first report is repeated: longer than restarts and updates of a control plane take. Afterwards the
-control plane boots the machine again when its own deadline has passed."""
+"""How long the question is repeated to a registry that has never answered it: longer than restarts and updates of a
+control plane take. Afterwards the control plane boots the machine again when its own deadline has passed."""
 
 log = logging.getLogger("metalprobe")
 
@@ -67,11 +70,20 @@ class Reporter:
     _next: float = 0.0
 
     def confirm(self) -> int:
-        """Send the first report until the registry accepts it; returns an exit code as Agent does."""
-        report, seen = self.board.wire(done=False), self.board.version
-        code = Agent(
-            lambda: report, self.send, self.kit.sleep, self.kit.now, deadline=CONFIRM_SECONDS, random=self.kit.random
-        ).run()
+        """Ask until the registry allows the erasure of the drives; returns an exit code as Agent does."""
+        question, seen = {**self.board.wire(done=False), "awaitsPermission": True}, self.board.version
+
+        def ask(question: dict[str, Any]) -> None:
+            try:
+                self.send(question)
+            except NotAllowed:
+                agent.deadline = 0.0  # the control plane knows this run: it decides, or switches the machine off
+                raise
+
+        agent = Agent(
+            lambda: question, ask, self.kit.sleep, self.kit.now, deadline=CONFIRM_SECONDS, random=self.kit.random
+        )
+        code = agent.run()
         self._next, self.seen = self.kit.now() + PROGRESS_SECONDS, seen
         return code
 

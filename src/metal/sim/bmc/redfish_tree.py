@@ -198,7 +198,8 @@ def memory(machine: Machine) -> list[JSON]:
 def storage(machine: Machine) -> list[JSON]:
     """One controller with all drives."""
     uri = f"{SYSTEM}/Storage/1"
-    drives = [_ref(f"{uri}/Drives/{n}") for n in range(len(machine.hardware.disks))]
+    listed = () if machine.faults.hides_drives else machine.hardware.disks
+    drives = [_ref(f"{uri}/Drives/{n}") for n in range(len(listed))]
     return [
         {
             **_head(uri, "Storage.v1_15_0.Storage", "1", "NVMe"),

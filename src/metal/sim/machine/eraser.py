@@ -17,7 +17,9 @@ _SAMPLES = 64
 _SLOW = 100
 _RETRY_MOST = 8.0
 _CONFIRM = 1800.0
-"""Seconds for which the first report is repeated, as `metalprobe sanitize` does."""
+"""Seconds for which a registry that never answers is asked, as `metalprobe sanitize` does."""
+_ASK_AGAIN = 202
+"""Status for a question without a decision."""
 _METHODS = {
     "Purge": ("NVMeSanitizeCryptoErase", "Purge"),
     "Clear": ("NVMeFormatUserDataErase", "Clear"),
@@ -37,9 +39,9 @@ class Eraser:
         self._drives = [_entry(disk, numbers[disk.serial]) for disk in machine.drives]
 
     async def run(self) -> None:
-        """Erase once the registry has accepted a report, and report until the final report is accepted or refused."""
+        """Erase once the registry has allowed it, and report until the final report is accepted or refused."""
         machine = self._machine
-        if not await self._confirmed():
+        if not await self._allowed():
             return
         for drive in self._drives:
             drive.update(result="Running", startedAt=_stamp(machine.site.clock()))
@@ -56,11 +58,12 @@ class Eraser:
         self._finish()
         await self._send_final()
 
-    async def _confirmed(self) -> bool:
-        """Whether the registry accepts the token; nothing is erased before."""
-        delay, waited = 1.0, 0.0
-        while not _is_final(status := await self._send(done=False)):
-            if waited >= _CONFIRM:
+    async def _allowed(self) -> bool:
+        """Whether the registry allows the erasure of the drives that the system sees; nothing is erased before."""
+        delay, waited, known = 1.0, 0.0, False
+        while not _is_final(status := await self._send(done=False, awaitsPermission=True)):
+            known = known or status == _ASK_AGAIN
+            if waited >= _CONFIRM and not known:
                 return False
             await self._machine.pause(delay)
             waited, delay = waited + delay, min(_RETRY_MOST, delay * 2)
@@ -102,12 +105,12 @@ class Eraser:
             await self._machine.pause(delay)
             delay = min(_RETRY_MOST, delay * 2)
 
-    async def _send(self, *, done: bool) -> int:
+    async def _send(self, *, done: bool, **more: bool) -> int:
         machine, system = self._machine, self._system
         now = machine.site.clock()
         data = {
             "done": done, "startedAt": _stamp(self._started), "now": _stamp(now), "problems": [],
-            "drives": self._drives,
+            "drives": self._drives, **more,
         }  # fmt: skip
         headers = {"authorization": f"Bearer {system.token}", "content-type": "application/json"}
         try:
@@ -126,7 +129,7 @@ class Eraser:
 
 def _is_final(status: int) -> bool:
     """Whether the registry accepted or refused a report; otherwise it is sent again."""
-    return 0 < status < 500 and status != 429
+    return 0 < status < 500 and status not in (_ASK_AGAIN, 429)
 
 
 def _entry(disk: Drive, number: int) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 In: the drives that the BMC or the probe found in this server, and what `drive_search` finds out about each.
 
 - A claim exists that may own the data: nothing is booted, erased or given away (`before_boot`, `before_available`,
-  `before_erasure`, `before_claim_boot`). The server waits (`DriveOwed`) until the drive or the claim is gone, or an
-  administrator accepts.
+  `before_erasure`, `before_permission`, `before_claim_boot`). The server waits (`DriveOwed`) until the drive or the
+  claim is gone, or an administrator accepts.
 - No such claim exists: the server begins with its cleanup, to the strictest policy that applies to the data, before it
   becomes Available. `settle` then records the result in the records of deleted Servers.
 
@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from metal.api.boot_window import Phase, Purpose
-from metal.api.names import OPERATION
+from metal.api.names import OPERATION, RETRY
 from metal.api.sanitization import KnownDrive, OwedDrive, Policy
 from metal.api.server import State
 from metal.bmc.errors import BMCBusy, BMCError
@@ -32,7 +32,7 @@ from metal.evidence.drives import describe
 from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
-from metal.machine import drive_identity, tenancy
+from metal.machine import boot_window, drive_identity, tenancy
 from metal.machine.report import drives_in, with_listed
 
 ACCEPT = "accept-owed-drives"
@@ -84,16 +84,22 @@ async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
     return drives_in(inventory_summary.of_inventory(found, ())["storages"])
 
 
-async def before_erasure(scope: Scope) -> Requeue | None:
-    """Before an erasure begins: the wait if a claim of another server may own a drive, else None. Raises BMCError.
+async def before_erasure(scope: Scope, refused: Iterable[KnownDrive] = ()) -> Requeue | None:
+    """Before the boot that erases: the wait if a claim of another server may own a drive, else None. Raises BMCError.
 
     A drive that was put into the server since its discovery must be erased, too, also if the probe does not see it.
+    `refused` are the drives that the probe saw in the last boot, which ended before their erasure was allowed.
     """
     known, listed = scope.status.drives, await _listed(scope)
-    busy = await _protect(scope, (*known, *listed))
+    busy = await _protect(scope, (*known, *listed, *refused))
     if busy is None:
         scope.set(drives=with_listed(known, listed))
     return busy
+
+
+async def before_permission(scope: Scope, seen: tuple[KnownDrive, ...]) -> Requeue | None:
+    """Before the first drive is erased: the wait if a claim of another server may own one that the probe sees."""
+    return await _protect(scope, with_listed(seen, scope.status.drives))
 
 
 async def before_available(scope: Scope) -> Requeue | None:
@@ -141,10 +147,22 @@ def _wait(scope: Scope, owed: list[OwedDrive]) -> Requeue:
         f"a decision by an administrator: {_sentence(owed)}. The machine is not changed. If the mainboard of server "
         f"{owed[0].server} was replaced, set its spec.systemUUID to {scope.server.uuid} and delete Server "
         f"{scope.name}; else return the drive, or delete the claim to have the drive erased; or continue without "
-        f"protecting that data: kubectl annotate servers {scope.name} {operation}{non_unique.advice(scope, owed)}"
+        f"protecting that data: kubectl annotate servers {scope.name} {operation}{_returned(scope)}"
+        f"{non_unique.advice(scope, owed)}"
     )
     scope.condition(ConditionType.DRIVE_OWED, True, "ClaimExists", text)
     return scope.wait(WaitFor.DRIVE_OWED, text)
+
+
+def _returned(scope: Scope) -> str:
+    """How the server learns that a drive was returned that only the probe has seen; else empty."""
+    window = scope.status.boot_window
+    if window is None or not boot_window.awaits_permission(window):
+        return ""
+    return (
+        "; after the return of a drive that only the probe has seen, have the probe look again: kubectl annotate "
+        f"servers {scope.name} {scope.context.kinds.key(OPERATION)}={RETRY}"
+    )
 
 
 def _sentence(owed: Iterable[OwedDrive]) -> str:

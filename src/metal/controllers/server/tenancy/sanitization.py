@@ -9,10 +9,12 @@ In: a machine that is off, and the policy in `status.tenancy.policy`. Nothing st
 2. `netboot.boot` boots the probe. The registry stores its reports in a SanitizationEvidence named after the boot
    window; `_follow` copies the progress to `status.sanitizationProgress`. An evidence whose boot was interrupted is
    concluded with the verdict that it proves nothing.
-3. The time limit grows with the largest drive that was reported. A probe that has its Ignition and reports nothing for
+3. The probe asks before it erases the first drive: also a drive that only the probe sees is looked up
+   (`erase_permission`), and the time limit begins when the erasure is allowed.
+4. The time limit grows with the largest drive that was reported. A probe that has its Ignition and reports nothing for
    `discovery_timeout` has failed, independent of the size of the drives. A limit that passed during an outage of
    manager, API or BMC is extended, because the report may wait to be accepted.
-4. After the final report, or when the time is over, the volumes that contain drives which no report names are read once
+5. After the final report, or when the time is over, the volumes that contain drives which no report names are read once
    from the BMC; the machine is switched off; `metal.evidence.verdict` judges; the verdict is signed and written
    (`sanitization_result`).
 
@@ -33,7 +35,13 @@ from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import firmware, living_claims, owed_drives, sanitization_result
+from metal.controllers.server.tenancy import (
+    erase_permission,
+    firmware,
+    living_claims,
+    owed_drives,
+    sanitization_result,
+)
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.evidence import record
 from metal.evidence.progress import progress
@@ -51,17 +59,17 @@ _UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCC
 async def run(scope: Scope) -> Requeue | None:
     """One step; None once the drives are erased, the machine is off and the evidence is signed. Raises BMCError."""
     window = current_window(scope)
-    if window is None or window.phase not in _UNDER_WAY:
-        if await find_claim(scope) is not None:
-            return scope.transition(State.RESERVED, "the claim exists; its data is not erased", warning=True)
-        if (owned := await living_claims.before_erasure(scope)) is not None:
-            return owned
-        if (problem := await _prepare(scope) or await firmware.prepare(scope)) is not None:
-            return problem
+    under_way = window is not None and window.phase in _UNDER_WAY
+    if not under_way and (busy := await _before_boot(scope, window)) is not None:
+        return busy
     config = probe_boot.find(scope)
     if config is None:
         return _begin_again(scope)
     evidence = await _follow(scope)
+    if window is not None and evidence is not None and erase_permission.is_awaited(window, evidence):
+        busy = await erase_permission.decide(scope, window, evidence, timeout(scope, evidence))
+        await _follow(scope)
+        return busy
     if window is not None and window.phase == Phase.IGNITION_SERVED and evidence is not None:
         window = _after_outage(scope, _extend_window(scope, window, evidence))
         if scope.now >= window.expires_at:
@@ -73,6 +81,17 @@ async def run(scope: Scope) -> Requeue | None:
         await _follow(scope)
         return busy
     return await _boot(scope, config, evidence)
+
+
+async def _before_boot(scope: Scope, window: BootWindow | None) -> Requeue | None:
+    """None when the probe may be booted. Raises BMCError and ApiError."""
+    if (busy := await erase_permission.switch_off_refused(scope, window)) is not None:
+        return busy
+    if await find_claim(scope) is not None:
+        return scope.transition(State.RESERVED, "the claim exists; its data is not erased", warning=True)
+    if (owned := await living_claims.before_erasure(scope)) is not None:
+        return owned
+    return await _prepare(scope, window) or await firmware.prepare(scope)
 
 
 def current_window(scope: Scope) -> BootWindow | None:
@@ -96,10 +115,11 @@ def _is_silent(scope: Scope, window: BootWindow) -> bool:
     return scope.now >= served + timedelta(seconds=scope.settings.discovery_timeout)
 
 
-async def _prepare(scope: Scope) -> Requeue | None:
+async def _prepare(scope: Scope, window: BootWindow | None) -> Requeue | None:
     if not scope.status.drives:
         scope.set(drives=drives_in(scope.status.storages))
-    if (busy := await owed_drives.before_erasure(scope)) is not None:
+    refused = await erase_permission.refused_drives(scope, window)
+    if (busy := await owed_drives.before_erasure(scope, refused)) is not None:
         return busy
     settings, status = scope.settings, scope.status
     try:

@@ -16,7 +16,7 @@ from metal.controllers.server import power
 from metal.controllers.server.bmc.inventory_summary import volumes
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import firmware
+from metal.controllers.server.tenancy import erase_permission, firmware
 from metal.evidence import record
 from metal.evidence.signing import KeyUnusable
 from metal.evidence.verdict import Verdict, judge, missing, with_firmware
@@ -50,6 +50,7 @@ async def conclude(scope: Scope, evidence: SanitizationEvidence, late: str = "")
     running = evidence.status.phase == EvidencePhase.RUNNING
     resets = await firmware.finish(scope) if running else evidence.status.firmware
     verdict = with_firmware(_verdict(scope, evidence, late), resets)
+    verdict = replace(verdict, remarks=(*verdict.remarks, *erase_permission.remarks(scope, evidence)))
     if running:
         try:
             key = await scope.deps.keys.signing_key()
