@@ -142,7 +142,7 @@ ROWS = (
     Row("the drives are in an Available machine", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, "
         "Event UnexpectedPower", inject=INSERTED, also=_is_not_booted, machines=2,
         message="may have data of claim … The machine is not changed"),
-    Row("the drives are in a machine that is erased", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, "
+    Row("hides_drives", "tenant", "DriveOwed", "DriveOwed=True ClaimExists, "
         "Event UnexpectedPower, Event ErasureRefused", inject=UNLISTED, also=_is_not_erased, machines=2,
         message="may have data of claim … The machine is not changed"),
     Row("drives of a deleted claim are in another machine", "erasure", reports="DriveOwed=True NotErased, "
