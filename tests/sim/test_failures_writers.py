@@ -73,7 +73,7 @@ ROWS = (
     Row("the status is wiped", "tenant", inject=WIPED, also=_untouched, reports="Event StatusLost"),
     *at("claim erasure", "the status is wiped", inject=WIPED, reports="Event StatusLost", config=ERASED),
     Row("the status is older than the claim", "tenant", inject=OUTDATED, also=_untouched,
-        reports="Event StatusOutdated", may_report="Event Reserved"),
+        reports="Event StatusOutdated", may_report="Reserved"),
     Row("the pin is dropped", "tenant", "BMC", "BMC: Event PinRestored, BMC: Ready=False CertificateChanged, "
         "BMC: Event CertificateChanged, BMCReachable=False CertificateChanged, Event CertificateChanged, "
         "Error BMCCertificateChanged", inject=UNPINNED, options={"scheme": "https"}, message="is not the pinned one"),
