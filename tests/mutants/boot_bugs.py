@@ -20,15 +20,7 @@ from metal.machine import boot_window, kept_tenancy
 from metal.machine.boot_window import Refused
 from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
-from tests.mutants.bug import bug
-
-
-def _unbooted(known: Tenancy) -> Tenancy:
-    return msgspec.structs.replace(known, boot=None)
-
-
-async def _nothing(*_: object, **__: object) -> None:
-    return None
+from tests.mutants.bug import bug, nothing, unbooted
 
 
 @bug(stories.power_loss, "imaged a second time")
@@ -37,7 +29,7 @@ def boots_the_network_after_a_power_loss(patch: pytest.MonkeyPatch) -> None:
 
     async def follow(scope: Scope, claim: Any) -> Requeue:
         if scope.status.power_state == "Off":
-            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
+            scope.set(tenancy=unbooted(scope.tenancy), boot_window=None)
             return Requeue(1)
         await scope.observe(max_age=0)
         return Requeue(5)
@@ -82,7 +74,7 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
         claim = await tenancy.find_claim(scope)
         done = scope.status.tenancy.boot
         if claim is not None and done is not None and done.image not in ("", claim.spec.image):
-            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
+            scope.set(tenancy=unbooted(scope.tenancy), boot_window=None)
             await scope.commit()
         return await run(scope)
 
@@ -163,10 +155,10 @@ def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
 
     async def again(scope: Scope, window: Any) -> None:
         if window.purpose == "Claim":
-            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
+            scope.set(tenancy=unbooted(scope.tenancy), boot_window=None)
 
     patch.setattr(boot, "_succeeded", again)
-    patch.setattr(reserved, "record_success", _nothing)
+    patch.setattr(reserved, "record_success", nothing)
 
 
 @bug(stories.spent_token, "password or token")
@@ -185,7 +177,7 @@ def tells_a_token_in_an_event(patch: pytest.MonkeyPatch) -> None:
 def believes_whatever_report_is_stored(patch: pytest.MonkeyPatch) -> None:
     """W10: fresh enough is good enough; whose boot it was is not asked."""
     patch.setattr(discovery, "has_succeeded", lambda *_: True)
-    patch.setattr(discovery, "boot", SimpleNamespace(network_boot=_nothing))
+    patch.setattr(discovery, "boot", SimpleNamespace(network_boot=nothing))
 
     async def stored(scope: Scope) -> dict[str, object]:
         return {}

@@ -1,10 +1,12 @@
-"""What a bug is that others have had: a small switch that puts it back, and the story that gives it its chance."""
+"""A known bug of another operator: the switch that puts it back, the story in which it shows, and what reports it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
+from metal.api.tenancy import Tenancy
 from tests.mutants.stories import PATIENCE, Story
 
 Switch = Callable[[pytest.MonkeyPatch], None]
@@ -12,7 +14,7 @@ Switch = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True)
 class Bug:
-    """One bug: its switch puts it back; caught by an invariant, or because something never comes to rest."""
+    """One bug: its switch puts it back; an invariant is violated, or the story does not end in time."""
 
     name: str
     switch: Switch
@@ -21,7 +23,7 @@ class Bug:
     """A regular expression of what the violation says."""
     machines: int = 1
     patience: float = PATIENCE
-    """Seconds of virtual time; less for what never sits still, where they cost real ones."""
+    """Seconds of virtual time; less where a bug causes requests without a pause, which take real time."""
 
 
 BUGS: list[Bug] = []
@@ -35,3 +37,12 @@ def bug(story: Story, caught: str, machines: int = 1, patience: float = PATIENCE
         return switch
 
     return add
+
+
+def unbooted(known: Tenancy) -> Tenancy:
+    """The record without the boot of its claim."""
+    return msgspec.structs.replace(known, boot=None)
+
+
+async def nothing(*_: object, **__: object) -> None:
+    """In the place of a step that a bug leaves out."""

@@ -24,15 +24,7 @@ from metal.controllers.server.tenancy import adoption, outdated_status, tenancy
 from metal.controllers.server.tenancy.adoption_table import Annotation
 from metal.kube.controller.controller import Requeue
 from tests.mutants import stories
-from tests.mutants.bug import bug
-
-
-def _unbooted(known: Tenancy) -> Tenancy:
-    return msgspec.structs.replace(known, boot=None)
-
-
-async def _nothing(*_: object, **__: object) -> None:
-    return None
+from tests.mutants.bug import bug, nothing
 
 
 @bug(stories.deaf_system, "is Cleanup and On|is Error and On|which is gone|resets within a minute")
@@ -48,7 +40,7 @@ def asks_gracefully_and_never_cuts_power(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.plain_life, "became Available while its power was")
 def releases_before_off_is_confirmed(patch: pytest.MonkeyPatch) -> None:
     """#1039, #1048: the claim is forgotten while its machine still runs."""
-    patch.setattr(cleanup, "power", SimpleNamespace(converge=_nothing))
+    patch.setattr(cleanup, "power", SimpleNamespace(converge=nothing))
 
 
 @bug(stories.stale_off, "became Available while its power was")
@@ -162,7 +154,7 @@ def never_enters_error(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.pressed_button, "is Available and On")
 def leaves_an_available_server_on(patch: pytest.MonkeyPatch) -> None:
     """W13, #135: a server that is on stays on, and cannot be claimed."""
-    patch.setattr(available, "power", SimpleNamespace(converge=_nothing))
+    patch.setattr(available, "power", SimpleNamespace(converge=nothing))
 
 
 @bug(stories.plain_life, "was Ready before it had booted")
