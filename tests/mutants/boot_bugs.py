@@ -20,7 +20,7 @@ from metal.machine import boot_window, kept_tenancy
 from metal.machine.boot_window import Refused
 from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
-from tests.mutants.bug import bug, nothing, unbooted
+from tests.mutants.bug import bug, disable_correction_of_records, nothing, unbooted
 
 
 @bug(stories.power_loss, "imaged a second time")
@@ -35,6 +35,7 @@ def boots_the_network_after_a_power_loss(patch: pytest.MonkeyPatch) -> None:
         return Requeue(5)
 
     patch.setattr(reserved, "_follow_power", follow)
+    disable_correction_of_records(patch)
 
 
 @bug(stories.late_ignition, "before its boot configuration was Ready")
@@ -79,6 +80,7 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
         return await run(scope)
 
     patch.setattr(reserved, "run", eager)
+    disable_correction_of_records(patch)
 
 
 @bug(stories.plain_life, "which it never requested|imaged a second time")

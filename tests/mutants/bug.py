@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from metal.api.tenancy import Tenancy
+from metal.controllers.claim import reconciler as claims
+from metal.controllers.server.tenancy import lost_status, outdated_status
 from tests.mutants.stories import PATIENCE, Story
 
 Switch = Callable[[pytest.MonkeyPatch], None]
@@ -42,6 +44,13 @@ def bug(story: Story, caught: str, machines: int = 1, patience: float = PATIENCE
 def unbooted(known: Tenancy) -> Tenancy:
     """The record without the boot of its claim."""
     return msgspec.structs.replace(known, boot=None)
+
+
+def disable_correction_of_records(patch: pytest.MonkeyPatch) -> None:
+    """A record without its boot is corrected from the claim and the annotation, which hides some bugs."""
+    patch.setattr(claims, "_is_outdated", lambda *_: False)
+    patch.setattr(outdated_status, "_has_booted", lambda _: False)
+    patch.setattr(lost_status, "annotation", lambda _: None)
 
 
 async def nothing(*_: object, **__: object) -> None:

@@ -20,11 +20,11 @@ from metal.controllers.server import power
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, maintenance, reserved
-from metal.controllers.server.tenancy import adoption, outdated_status, tenancy
+from metal.controllers.server.tenancy import adoption, tenancy
 from metal.controllers.server.tenancy.adoption_table import Annotation
 from metal.kube.controller.controller import Requeue
 from tests.mutants import stories
-from tests.mutants.bug import bug, nothing
+from tests.mutants.bug import bug, disable_correction_of_records, nothing
 
 
 @bug(stories.deaf_system, "is Cleanup and On|is Error and On|which is gone|resets within a minute")
@@ -52,8 +52,7 @@ def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
     """#1108: a restored server is treated as a new one: neither annotation nor claim is asked."""
-    patch.setattr(outdated_status, "_annotation", lambda _: "")
-    patch.setattr(outdated_status, "_has_booted", lambda _: False)
+    disable_correction_of_records(patch)
     patch.setattr(adoption, "_annotation", lambda _: Annotation.NONE)
     patch.setattr(adoption, "assume_booted", lambda _: None)
 
@@ -210,7 +209,7 @@ async def _boot_anyway(scope: Scope, claim: Any) -> Requeue:
     return await reserved._network_boot(scope, claim)
 
 
-@bug(stories.clock_set_back, "ends .* later", patience=300)
+@bug(stories.late_ignition, "ends .* later", patience=300)
 def counts_each_deadline_from_the_present_time(patch: pytest.MonkeyPatch) -> None:
     """W12: each pass computed another deadline, so that no wait ended."""
     deadline = Scope._deadline
