@@ -1,4 +1,4 @@
-"""Which drive is which: the identity of a drive, whatever server it is in and whatever reports it. Pure functions.
+"""The identity of a drive: the same in every server, and in the reports of kernel and BMC. Pure functions.
 
 The kernel and a BMC report one drive in different spellings: blanks, case, `naa.`, `eui.`, `0x`, colons. `serial` and
 `wwn` reduce both to one form; both return the empty string for a value that identifies nothing: a placeholder of

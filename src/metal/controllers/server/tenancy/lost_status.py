@@ -1,4 +1,4 @@
-"""Keeps a copy of the record of tenancy outside of the status, and rebuilds a status that was lost from it.
+"""Keeps a copy of the record of tenancy outside of the status, and rebuilds from it a status that was lost.
 
 `mark` adds the annotation (`metal.machine.kept_tenancy`) to the first write of a new Server. `keep` writes it before
 the machine is touched for a claim; `change` adds it to another write when the record becomes harmless. A Server with

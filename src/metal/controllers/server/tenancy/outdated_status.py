@@ -1,13 +1,13 @@
 """Corrects a record of tenancy that is older than the tenancy: a status from a backup was written over a newer one.
 
-Such a record is complete, so that it is not lost (`lost_status`), but it does not know the claim that has booted since:
-the machine of that claim would be switched off, booted or given away. Two witnesses outlive the status:
+Such a record is complete, so that `lost_status` does not rebuild it, but the claim that has booted since is missing in
+it: the machine of that claim would be switched off, booted or given away. Two other sources have that claim:
 
 - the claim: its condition Booted is never withdrawn, and `spec.serverRef` names this server. The record is brought up
   to date with it, and `spec.serverClaimRef` is written again. When the record has the data of another tenant, nothing
   is changed and the server waits for an administrator (`FormerTenant`).
-- the annotation `metal.ironcore.dev/tenancy`, which is written after the record: it knows of a boot, and of data on the
-  drives of a server that no claim holds, only when the record does. Otherwise the record is rebuilt from it.
+- the annotation `metal.ironcore.dev/tenancy`, which is written after the record. If it has a boot, or data on the
+  drives of a server that no claim holds, and the record has not, then the record is older and is rebuilt from it.
 
 A claim is read from the API before anything is decided by it.
 """
@@ -29,7 +29,7 @@ from metal.kube.meta import conditions
 from metal.machine import drive_identity, kept_tenancy, tenancy
 
 _UNCLAIMED = (State.INITIAL, State.DISCOVERY, State.AVAILABLE)
-"""States in which the annotation is as dangerous as the record; in others it may be written a moment later."""
+"""States in which the annotation has been brought up to date with the record; in others it may lag behind."""
 
 
 async def run(scope: Scope) -> Requeue | None:
@@ -116,7 +116,7 @@ def _wait(scope: Scope, claim: ServerClaim) -> Requeue:
 
 
 def _from_annotation(scope: Scope) -> Requeue | None:
-    """Rebuild the record from the annotation when that knows of a boot, or of data, and the record does not."""
+    """Rebuild the record from the annotation when that has a boot, or data, which the record has not."""
     value, known = lost_status.annotation(scope), scope.tenancy
     if not value:
         return None
