@@ -51,6 +51,22 @@ async def test_objects_with_status_and_owners_come_to_the_other_home_and_no_mach
         await _acts(site, second=True)
 
 
+async def _brought_to(site: TwoHomes, state: str) -> None:
+    """The claimed server is in this state."""
+    (name,) = [s.metadata.name for s in (await site.client.list(KINDS.server)).items if s.spec.server_claim_ref]
+    if state == "Maintenance":
+        spec = {"policy": "Enforced", "serverRef": {"name": name}}
+        body = {"metadata": {"name": "m1", "namespace": "metal-system"}, "spec": spec}
+        approved = {"metadata": {"labels": {KINDS.key("maintenance-approved"): "true"}}}
+        await site.client.patch(KINDS.claim, "c1", approved, "default")
+        await site.client.create(KINDS.maintenance, body)
+    if state == "Error":
+        failure = {"state": "Reserved", "reason": "EvidenceLost", "message": "m"}
+        await site.client.patch_status(KINDS.server, name, {"status": {"state": "Error", "failure": failure}})
+    await asyncio.sleep(60)
+    assert (await site.client.get(KINDS.server, name)).status.state == state
+
+
 async def _tenancies(client: Client, *claims: str) -> dict[str, tuple[object, ...]]:
     """Of each Server: data, policy, the whole record, and the copy that outlives its status, without UIDs of claims."""
     found: dict[str, tuple[object, ...]] = {}
@@ -63,15 +79,17 @@ async def _tenancies(client: Client, *claims: str) -> dict[str, tuple[object, ..
     return found
 
 
-async def test_the_record_of_tenancy_moves_along() -> None:
+@pytest.mark.parametrize("state", ["Reserved", "Maintenance", "Error"])
+async def test_the_record_of_tenancy_moves_along(state: str) -> None:
     """Data, policy, drives and the annotation are those of before; record and annotation name the claim by its UID."""
     async with two_homes() as site:
+        await _brought_to(site, state)
         old = (await site.client.get(KINDS.claim, "c1", "default")).metadata.uid
         before = await _tenancies(site.client, old)
         await site.mover().run()
         new = (await site.client2.get(KINDS.claim, "c1", "default")).metadata.uid
         copied = await _tenancies(site.client2, old, new)
-        records = str([record for _, _, record, _ in (await _tenancies(site.client2)).values()])
+        records = str([both for _, _, *both in (await _tenancies(site.client2)).values()])
         await asyncio.sleep(3600)
         after = await _tenancies(site.client2, new)
     assert sorted((data, policy) for data, policy, *_ in before.values()) == [("Clean", ""), ("Dirty", "None")]

@@ -4,7 +4,7 @@ import pytest
 
 from metal.api.claim import ServerClaim
 from metal.controllers.claim import waiting
-from metal.controllers.server.tenancy import owed_drives, recreated
+from metal.controllers.server.tenancy import adoption, owed_drives
 from metal.controllers.shared.scope import StatusScope
 from metal.kube.meta.objects import Key, key_of
 from metal.machine import identity
@@ -50,4 +50,4 @@ def knows_only_the_drives_of_the_discovery(patch: pytest.MonkeyPatch) -> None:
 )  # fmt: skip
 def discovers_a_restored_server(patch: pytest.MonkeyPatch) -> None:
     """A Server restored with the status of its discovery was discovered, and its tenant's machine switched off."""
-    patch.setattr(recreated, "before_discovery", _pass)
+    patch.setattr(adoption, "before_discovery", _pass)

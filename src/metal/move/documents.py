@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 from metal.api.core import CONFIG_MAP, NAMESPACE, SECRET
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
+from metal.api.names import TENANCY
 from metal.kube.client.protocol import Client
 
 Doc = dict[str, Any]
@@ -48,9 +50,9 @@ def raw(kind: Kind[Any]) -> Kind[Any]:
 
 
 def kinds_in_order(kinds: Kinds) -> tuple[Kind[Any], ...]:
-    """All kinds that are moved; owners come before what they own."""
+    """All kinds that are moved; owners come before what they own, and claims before the Servers that record them."""
     ours = (
-        kinds.endpoint, kinds.bmc_secret, kinds.bmc, kinds.server, kinds.claim, kinds.maintenance,
+        kinds.endpoint, kinds.bmc_secret, kinds.bmc, kinds.claim, kinds.server, kinds.maintenance,
         kinds.readiness_rule, kinds.boot_config, kinds.ipxe, kinds.evidence,
     )  # fmt: skip
     if left := {kind.kind for kind in kinds.all()} - {kind.kind for kind in ours}:
@@ -88,6 +90,7 @@ def converted(doc: Doc, moved: Mapping[str, Moved], annotation: str) -> Doc:
     found = without_server_fields(doc, annotation)
     owners = [owner for owner in found["metadata"].pop("ownerReferences", []) if owner["uid"] in moved]
     renamed: Doc = _renamed({**found, "metadata": {**found["metadata"], "ownerReferences": owners}}, moved)
+    _rename_in_tenancy(renamed["metadata"]["annotations"], moved)
     return _regenerated(renamed, doc, moved)
 
 
@@ -100,6 +103,14 @@ def _renamed(value: Any, moved: Mapping[str, Moved]) -> Any:
     if isinstance(value, dict):
         return {key: _renamed(item, moved) for key, item in value.items()}
     return value
+
+
+def _rename_in_tenancy(notes: Doc, moved: Mapping[str, Moved]) -> None:
+    """Replace the UID of the claim in the copy of the record of tenancy, which is JSON in an annotation."""
+    for key in notes:
+        if key.endswith(f"/{TENANCY}"):
+            with suppress(msgspec.DecodeError):
+                notes[key] = msgspec.json.encode(_renamed(msgspec.json.decode(notes[key]), moved)).decode()
 
 
 def _regenerated(doc: Doc, old: Doc, moved: Mapping[str, Moved]) -> Doc:

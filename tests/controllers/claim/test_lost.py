@@ -10,6 +10,7 @@ from metal.api.server import Server
 from metal.bmc.power import PowerState
 from metal.kube.client.errors import Unavailable
 from tests.controllers.claim.fleet import available, holders
+from tests.controllers.server.steps import claimed_and_booting, reasons
 from tests.controllers.world import KINDS, NS, World, world
 
 pytestmark = pytest.mark.looptime
@@ -63,6 +64,32 @@ async def test_a_reference_that_is_removed_from_a_claimed_server_is_written_agai
     assert (server.status.state, server.status.tenancy.data, w.bmc.writes()) == ("Reserved", "Dirty", [])
     assert (claim.status.phase, _bound(claim)) == ("Bound", ("True", "Bound"))
     assert "ClaimReferenceRestored" in {event.reason for event in events}
+
+
+@pytest.mark.behaviour(
+    "ServerClaim",
+    "A spec.serverClaimRef that was changed to another claim is corrected to the recorded claim; nothing is erased.",
+)
+@pytest.mark.parametrize("exists", [False, True])
+async def test_a_reference_to_another_claim_is_set_to_the_claim_of_the_record(exists: bool) -> None:
+    """The claim of the record has not booted yet: only its UID tells that the server is its."""
+    async with world(sanitization_policy="Clear") as w:
+        await claimed_and_booting(w)
+        if exists:
+            await w.add_claim("other")
+        await w.runtime.stop(grace=0.0)
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": None}})
+        ref = {"namespace": "default", "name": "other"}
+        await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": ref}})
+        w.bmc.calls.clear()
+        await w.restart()
+        await asyncio.sleep(5)
+        server, writes, passes = await w.server(), w.bmc.writes(), w.passes()
+        events = await reasons(w)
+    held = server.spec.server_claim_ref
+    assert (held and held.name, server.status.state, writes) == ("c1", "Reserved", [])
+    assert "ClaimReferenceRestored" in events
+    assert passes < 20
 
 
 async def test_a_claim_that_was_restored_with_its_status_has_its_data_left() -> None:
@@ -306,8 +333,13 @@ async def test_a_new_claim_of_the_same_name_does_not_stop_the_erasure(while_down
     assert (server.status.state, server.status.wait and server.status.wait.for_) == ("Cleanup", "BootConfiguration")
 
 
+@pytest.mark.behaviour(
+    "ServerClaim",
+    "A claim with spec.serverRef that `kubectl replace --force` created again waits (`FormerTenant`); deleting it "
+    "erases.",
+)
 async def test_a_restored_claim_without_a_status_has_its_data_left() -> None:
-    """Its spec.serverRef names this server, whatever its phase; it has another UID: an administrator decides."""
+    """Its spec.serverRef names this server; it has another UID: an administrator decides."""
     async with world(sanitization_policy="Clear") as w:
         await _booted(w)
         await w.runtime.stop(grace=0.0)
@@ -316,8 +348,10 @@ async def test_a_restored_claim_without_a_status_has_its_data_left() -> None:
         w.bmc.calls.clear()
         await w.restart()
         await asyncio.sleep(600)
-        server = await w.server()
-    assert (server.status.wait and server.status.wait.for_, w.bmc.writes()) == ("FormerTenant", [])
+        server, writes = await w.server(), w.bmc.writes()
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "BootConfiguration")
+    assert (server.status.wait and server.status.wait.for_, writes) == ("FormerTenant", [])
 
 
 @pytest.mark.behaviour(

@@ -1,10 +1,11 @@
 """Readiness rules with running controllers."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from metal.kube.client.errors import Invalid, NotFound
+from metal.kube.client.errors import Forbidden, Invalid, NotFound
 from metal.kube.meta.conditions import is_true
 from tests.controllers.world import KINDS, World, world
 
@@ -140,6 +141,31 @@ async def test_a_rule_says_whether_it_is_applied() -> None:
     assert (broken.status.state, good.status.state) == ("Error", "Active")
     assert "spec.serverSelector" in broken.status.waiting_for
     assert is_true(good.status.conditions, "Valid")
+
+
+@pytest.mark.behaviour(
+    "ServerReadinessRule", "A change of taints that the API refuses is reported in an Event on each rule of the server."
+)
+async def test_a_refused_change_of_taints_is_an_event_on_the_rule() -> None:
+    """The Event names the server and the API's words; the taint is set once the API accepts it."""
+
+    async def refuse(write: str, when: str) -> None:
+        if write == "patch Server s1" and when == "before":
+            raise Forbidden("a webhook denies taints")
+
+    async with world() as w:
+        await _rule(w, serverSelector={"matchLabels": {"rack": "9"}}, name="other")
+        await w.add_server(labels={"rack": "1"})
+        await w.discover()
+        w.tap.trap = refuse
+        await _rule(w)
+        await asyncio.sleep(30)
+        events = [one for one in await w.events() if one.reason == "Forbidden"]
+        w.tap.trap = None
+        await w.until_true(lambda s: bool(s.spec.taints))
+    (event,) = events
+    assert (event.involved_object.kind, event.involved_object.name) == ("ServerReadinessRule", "network")
+    assert "to change the taints of Server s1: a webhook denies taints" in event.message
 
 
 @pytest.mark.behaviour(

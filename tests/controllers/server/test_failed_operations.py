@@ -257,6 +257,11 @@ async def test_a_spec_corrected_while_the_bmc_is_down_ends_the_failure() -> None
         server = await w.until("Discovery", within=120)
         await asyncio.sleep(30)
         observed = (await w.server()).status.observed_generation
+    assert down.status.wait is not None
+    assert down.status.failure is not None
+    assert (down.status.wait.for_, "is not a UUID" in repr(down.status)) == ("BMC", False)
+    assert down.status.waiting_for.startswith("the BMC to answer: no answer")
+    assert "continues when its BMC answers: no answer" in down.status.failure.message
     assert down.status.observed_generation < changed.metadata.generation
     assert observed >= changed.metadata.generation
     assert server.status.failure is None
@@ -273,6 +278,8 @@ async def test_an_invalid_spec_that_is_changed_to_another_invalid_one_is_calm() 
         await w.client.patch(KINDS.server, "s1", {"spec": {"systemUUID": UUID}})
         await w.until("Discovery", within=60)
     assert second.status.since == first.status.since
+    assert second.status.failure is not None
+    assert ("still-none" in second.status.waiting_for, "still-none" in second.status.failure.message) == (True, True)
 
 
 @pytest.mark.behaviour(

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
+import structlog
 
+from metal.api.core import EVENT
 from metal.api.meta import Condition
 from metal.bmc.errors import BMCServerError
-from metal.kube.client.errors import AlreadyExists, ApiError, Forbidden, ServerError
+from metal.kube.client.errors import AlreadyExists, ApiError, Forbidden, Invalid, ServerError
 from metal.kube.meta.conditions import find
 from metal.kube.meta.objects import Key
 from tests.controllers.maintenance.test_queue import until
@@ -19,6 +21,11 @@ from tests.controllers.world import KINDS, World, world
 pytestmark = pytest.mark.looptime
 QUOTA = Forbidden('secrets "s1" is forbidden: exceeded quota: secrets=10')
 
+_ACCESS = {
+    "access": {"ip": "192.0.2.2", "macAddress": "a0:b1:c2:00:00:02"},
+    "bmcSecretRef": {"name": "b1"},
+    "protocol": {"name": "Redfish", "port": 443},
+}
 RULE = {
     "conditions": [{"type": "NetworkReady", "requiredStatus": "True"}],
     "enforcementMode": "Continuous",
@@ -150,8 +157,8 @@ async def test_an_api_that_is_overloaded_is_not_asked_for_more_by_reports() -> N
     assert not events
 
 
-async def test_an_endpoint_says_what_the_api_refused() -> None:
-    """The BMCSecret cannot be written: the Endpoint shows the API's words, and goes on when it may be."""
+async def test_an_endpoint_says_that_the_api_refused_its_bmc_secret() -> None:
+    """The BMCSecret cannot be written: the Endpoint shows the reason, and goes on when it may be."""
     async with rack(started=False) as r:
         r.plug(1)
         r.client = tap = Tap(r.client)
@@ -164,7 +171,7 @@ async def test_an_endpoint_says_what_the_api_refused() -> None:
         await asyncio.sleep(70)
         after = await r.endpoint()
     assert failing is not None
-    assert (failing.status, "exceeded quota" in failing.message) == ("False", True)
+    assert (failing.status, "Forbidden, HTTP status 403" in failing.message) == ("False", True)
     assert after.status.state == "Ready"
 
 
@@ -219,8 +226,8 @@ async def test_a_maintenance_that_is_being_deleted_says_what_the_api_refused() -
     assert (failing.status, "exceeded quota" in failing.message) == ("False", True)
 
 
-async def test_a_bmc_secret_says_what_the_api_refused() -> None:
-    """stringData cannot be moved: the BMCSecret shows the API's words beside the state of its credentials."""
+async def test_a_bmc_secret_says_that_the_api_refused() -> None:
+    """stringData cannot be moved: the BMCSecret shows the reason beside the state of its credentials."""
     async with rack(started=False) as r:
         r.client = tap = Tap(r.client)
         tap.trap = _refuse("patch BMCSecret", QUOTA)
@@ -235,10 +242,48 @@ async def test_a_bmc_secret_says_what_the_api_refused() -> None:
     assert after.status is not None
     said, ended = _reconciled(secret.status.conditions), _reconciled(after.status.conditions)
     assert said is not None
-    assert (said.status, "exceeded quota" in said.message) == ("False", True)
+    assert (said.status, said.reason) == ("False", "Forbidden")
+    assert "Forbidden, HTTP status 403" in said.message
     assert "has no password" in secret.status.waiting_for
     assert ended is not None
     assert (ended.status, after.string_data) == ("True", {})
+
+
+LEAK = "hunter2"
+LEAKING = (
+    ApiError(f'admission webhook "w" denied the request: {LEAK}', code=400, reason=LEAK),
+    Invalid(
+        f'BMCSecret "e1" is invalid: data.password: Invalid value: "{LEAK}"',
+        details={"causes": [{"field": "data.password", "message": LEAK}, {"field": LEAK}]},
+    ),
+)
+
+
+@pytest.mark.behaviour(
+    "BMCSecret",
+    "A refusal of the API is shown with reason, HTTP status and paths of fields, not with its words, which may repeat "
+    "a password.",
+)
+@pytest.mark.parametrize("error", LEAKING, ids=["webhook", "schema"])
+@pytest.mark.parametrize("request_", ["patch BMCSecret b1", "status BMCSecret b1", "create BMCSecret"])
+async def test_words_of_the_api_about_a_bmc_secret_are_not_shown(request_: str, error: ApiError) -> None:
+    """A webhook and a schema error repeat the password in message, reason and field."""
+    async with rack(started=False) as r:
+        r.plug(1)
+        r.plug(2)
+        r.client = tap = Tap(r.client)
+        tap.trap = _refuse(request_, error)
+        with structlog.testing.capture_logs() as logs:
+            await r.start()
+            await r.lease(1)
+            await r.add_secret("b1", LEAK)
+            await r.user.create(KINDS.bmc, {"metadata": {"name": "b1"}, "spec": _ACCESS})
+            await asyncio.sleep(100)
+        shown: list[object] = [*logs, *(await r.client.list(EVENT)).items]
+        shown += [(await r.secret("b1")).status, (await r.bmc("b1")).status, (await r.endpoint()).status]
+    assert "HTTP status" in repr(shown)
+    assert ("data.password" in repr(shown)) == isinstance(error, Invalid)
+    assert LEAK not in repr(shown)
 
 
 async def test_a_readiness_rule_says_what_the_api_refused() -> None:

@@ -20,8 +20,7 @@ class Advice:
 _FORMER_TENANT = Advice(
     "data of a claim is on the drives, and it is ambiguous whether that claim still exists: its Server was deleted, or "
     "a claim with another UID reports to be bound to this server",
-    "to keep the claim, create a Server with the name in its spec.serverRef, and systemUUID and bmcRef of this one, "
-    "then delete this one; where the data is not needed, delete the claims to have the drives erased",
+    "follow the message to keep the data; where it is not needed, delete the claims to have the drives erased",
 )
 _WATCH_BOOT = "watch the boot: metalctl console {name}. If no script is requested, check that DHCP directs it to iPXE"
 

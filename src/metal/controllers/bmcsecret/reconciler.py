@@ -1,6 +1,7 @@
 """One pass over one BMCSecret: moves stringData into data, and reports whether the credentials are complete."""
 
 import base64
+from typing import Any
 
 from metal.api.bmc import BMCSecret, BMCSecretStatus
 from metal.api.kinds import Kinds
@@ -9,10 +10,23 @@ from metal.controllers.shared.bmc_endpoint import credentials
 from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.reconciled import reporting
 from metal.controllers.shared.scope import Context, StatusScope
+from metal.controllers.shared.withheld import withheld
 from metal.kube.cache.informer import Informer
 from metal.kube.controller.controller import Done, Result
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
+
+
+class _Scope(StatusScope[BMCSecret]):
+    """One pass over one BMCSecret; no error that it raises repeats a value."""
+
+    async def commit(self) -> None:
+        with withheld():
+            await super().commit()
+
+    async def patch(self, changes: dict[str, Any]) -> None:
+        with withheld():
+            await super().patch(changes)
 
 
 class BMCSecretReconciler:
@@ -29,7 +43,7 @@ class BMCSecretReconciler:
         if secret.metadata.annotations.get(self.context.kinds.key(OPERATION)) == IGNORE:
             return Done()
         kind = self.context.kinds.bmc_secret
-        scope = StatusScope(self.context, kind, self.secrets, secret, BMCSecretStatus())
+        scope = _Scope(self.context, kind, self.secrets, secret, BMCSecretStatus())
         async with reporting(scope):
             try:
                 if secret.string_data and not secret.immutable:

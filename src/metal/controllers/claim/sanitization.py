@@ -17,12 +17,22 @@ def report(scope: ClaimScope, server: Server) -> None:
     if known.uid != scope.claim.metadata.uid or not applied:
         return
     if asked and is_weaker(asked, applied):
-        label = scope.deps.context.kinds.key("sanitization-policy")
         message = (
-            f"spec.sanitizationPolicy {asked} is not honored: {applied} applies, which label {label} of server "
-            f"{server.metadata.name} or the manager's configuration (sanitization.policy, sanitization.optOut) "
-            f"requires, or the claim required before; set spec.sanitizationPolicy to {applied}"
+            f"spec.sanitizationPolicy {asked} is not honored: {applied} applies, which {_cause(scope, server)}; set "
+            f"spec.sanitizationPolicy to {applied}"
         )
         scope.report(HONORED, False, "WeakerThanRequired", message)
     elif conditions.find(scope.status.conditions, HONORED) is not None:
         scope.report(HONORED, True, "Honored", f"{applied} applies, as spec.sanitizationPolicy allows")
+
+
+def _cause(scope: ClaimScope, server: Server) -> str:
+    """What requires the policy that applies."""
+    label = scope.deps.context.kinds.key("sanitization-policy")
+    applied = tenancy.of(server).policy
+    if server.metadata.labels.get(label) == applied:
+        return f"label {label}={applied} of server {server.metadata.name} requires"
+    return (
+        "the manager's configuration (sanitization.policy) requires, unless it has sanitization.optOut: true, or the "
+        "claim required before its data was written"
+    )

@@ -27,6 +27,7 @@ from metal.controllers.shared import pins
 from metal.controllers.shared.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
 from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.sessions import log_out
+from metal.controllers.shared.withheld import withheld
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import permissions
 from metal.kube.meta.objects import Key
@@ -76,7 +77,8 @@ class Enrolment:
             pin = await self._first_certificate(endpoint, prefix)
             credential, manager_uuid = await self._find_credential(endpoint, prefix, pin)
             kind = self._context.kinds.bmc_secret
-            self._deps.secrets.observe(await self._context.client.create(kind, secret_manifest(name, credential)))
+            with withheld():
+                self._deps.secrets.observe(await self._context.client.create(kind, secret_manifest(name, credential)))
         if self._deps.bmcs.get(Key(name)) is None:
             await self.create_bmc(endpoint, bmc_manifest(name, prefix, manager_uuid), pin)
         await self._store_pin(name, pin)
@@ -100,7 +102,8 @@ class Enrolment:
         if bmc := self._deps.bmcs.get(key):
             await self._remove_owner(kinds.bmc, self._deps.bmcs, bmc, endpoint.metadata.uid)
         if secret := self._deps.secrets.get(key):
-            await self._remove_owner(kinds.bmc_secret, self._deps.secrets, secret, endpoint.metadata.uid)
+            with withheld():
+                await self._remove_owner(kinds.bmc_secret, self._deps.secrets, secret, endpoint.metadata.uid)
 
     def forget(self, name: str) -> None:
         """Drop what is remembered about an Endpoint."""

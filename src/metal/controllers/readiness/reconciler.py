@@ -9,9 +9,11 @@ from metal.api.kinds import Kinds
 from metal.api.readiness import ServerReadinessRule, ServerReadinessRuleStatus
 from metal.api.server import Server
 from metal.controllers.readiness import rules
-from metal.controllers.shared.reconciled import refusals, reporting
+from metal.controllers.shared.reconciled import refusal, refusals, reporting
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
+from metal.kube.client.errors import ApiError, Conflict, NotFound, TooManyRequests
+from metal.kube.client.retrying import UNCERTAIN
 from metal.kube.controller.controller import Done, Result
 from metal.kube.controller.finalizers import remove_finalizer
 from metal.kube.meta.objects import Key
@@ -33,8 +35,22 @@ class ServerReadinessReconciler:
         """Set the taints of the rules that the server does not satisfy. Raises Conflict when it changed in between."""
         server = self.servers.get(key)
         if server is not None and server.metadata.deletion_timestamp is None:
-            await self._apply(server)
+            try:
+                await self._apply(server)
+            except (Conflict, NotFound, TooManyRequests, *UNCERTAIN):
+                raise
+            except ApiError as exc:
+                self._report(server, exc)
+                raise
         return Done()
+
+    def _report(self, server: Server, exc: ApiError) -> None:
+        """An Event on each rule of the server: the API refuses the change of its taints."""
+        name, kind = server.metadata.name, self.context.kinds.readiness_rule
+        reason, message = refusal(exc, f"to change the taints of Server {name}")
+        for rule in self.rules.items():
+            if rule.metadata.name in self._keys.tainting(server) or rules.selects(rule, server):
+                self.context.recorder.event(rule, kind, "Warning", reason, message)
 
     async def _apply(self, server: Server) -> None:
         outcome = rules.evaluate(self.rules.items(), server, self._keys)

@@ -223,11 +223,16 @@ def _is_read_since(scope: Scope, other: Server) -> bool:
 
 
 def _await_reading(scope: Scope, other: Server, comparison: Comparison) -> Requeue:
-    name = other.metadata.name
+    name, wait = other.metadata.name, other.status.wait
     text = (
         f"Server {name}, which has a tenant, to be read from its BMC: {comparison.reason}, so this may be its machine. "
         f"If the BMC of Server {name} cannot be reached, repair it or correct its address"
     )
+    if wait is not None and wait.for_ == WaitFor.FORMER_TENANT:  # its passes end before its BMC is read
+        text = (
+            f"the decision for which Server {name} waits ({wait.for_}): {comparison.reason}, so this may be its "
+            f"machine, and Server {name} is read from its BMC only after that: metalctl why server/{name}"
+        )
     return scope.wait(WaitFor.MACHINE_IDENTITY, text, poll=_READING_POLL)
 
 

@@ -45,6 +45,7 @@ class Reason(StrEnum):
     BOOT_OVERRIDE_KEPT = "BootOverrideKept"
     EVIDENCE_LOST = "EvidenceLost"
     FORMER_TENANT = "FormerTenant"
+    """Of an earlier version; now the wait FormerTenant."""
     IDENTITY_MISMATCH = "IdentityMismatch"
     INVALID_SPEC = "InvalidSpec"
     NETWORK_BOOT_FAILED = "NetworkBootFailed"

@@ -87,12 +87,16 @@ async def _refused(scope: StatusScope[Any], exc: ApiError) -> None:
     scope.status = pending
 
 
-async def _write(scope: StatusScope[Any], exc: ApiError) -> None:
-    reason = exc.reason if _REASON.fullmatch(exc.reason) else "APIError"
-    message = (
-        f"the API refused a request of the controller: {exc.message[:_LONGEST].rstrip('.')}. It is repeated until it "
-        "succeeds: correct what the message names"
+def refusal(exc: ApiError, request: str = "a request of the controller") -> tuple[str, str]:
+    """Reason and message of a condition and an Event for a request that the API refused."""
+    return exc.reason if _REASON.fullmatch(exc.reason) else "APIError", (
+        f"the API refused {request}: {exc.message[:_LONGEST].rstrip('.')}. It is repeated until it succeeds: correct "
+        "what the message names"
     )
+
+
+async def _write(scope: StatusScope[Any], exc: ApiError) -> None:
+    reason, message = refusal(exc)
     changed = scope.condition(RECONCILED, False, reason, message)
     await scope.commit()
     if changed:

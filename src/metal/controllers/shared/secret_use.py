@@ -29,6 +29,7 @@ from metal.api.names import BOUND_TO, BOUND_UIDS
 from metal.api.server import Server
 from metal.controllers.shared.problem import Problem
 from metal.controllers.shared.scope import Context
+from metal.controllers.shared.withheld import withheld
 from metal.kube.cache.informer import Informer
 from metal.kube.meta import conditions
 from metal.kube.meta.permissions import Permission
@@ -145,7 +146,8 @@ async def _write(
     if all(meta.annotations.get(key) == note for key, note in notes.items()):
         return
     body = {"metadata": {"annotations": notes, "resourceVersion": meta.resource_version}}
-    secrets.observe(await context.client.patch(context.kinds.bmc_secret, meta.name, body))
+    with withheld():
+        secrets.observe(await context.client.patch(context.kinds.bmc_secret, meta.name, body))
 
 
 def is_bound(secret: BMCSecret, annotation: str) -> bool:

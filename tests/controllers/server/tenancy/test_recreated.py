@@ -368,3 +368,71 @@ async def test_a_recreated_server_with_a_default_uuid_returns_to_its_claim_witho
         after = w.bmc.writes()[writes:]
     assert server.spec.server_claim_ref is not None
     assert after == []
+
+
+async def decision_awaited(w: World, names: str) -> Server:
+    """A Server of the machine was deleted during the discovery of this one; claim c1 may own the data."""
+    await w.add_server()
+    await w.until("Discovery")
+    claim = await w.add_claim(serverRef={"name": names})
+    server = await w.server()
+    tenant = TenantRef(uid=claim.metadata.uid)
+    status = msgspec.structs.replace(
+        server.status, tenancy=msgspec.structs.replace(server.status.tenancy, claim_ref=tenant)
+    )
+    former = msgspec.structs.replace(server, metadata=ObjectMeta(name="s0", uid="former"), status=status)
+    await outstanding.create(w.client, KINDS, former, former.uuid, "Clear")
+    await w.boot_probe()
+    return await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "FormerTenant")
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A discovery that ends while a claim may own the data waits (`FormerTenant`) until claim or record is gone.",
+)
+@pytest.mark.parametrize(("removed", "state"), [("claim", "Cleanup"), ("record", "Available"), ("server", "Reserved")])
+async def test_a_decision_at_the_end_of_a_discovery_is_awaited(removed: str, state: str) -> None:
+    """Where the claim names this Server, its text says that deleting this Server is enough, and it is."""
+    async with world(**ERASE) as w:
+        server = await decision_awaited(w, "s1" if removed == "server" else "s0")
+        assert (server.status.state, server.status.failure) == ("Discovery", None)
+        if removed == "claim":
+            await w.client.delete(KINDS.claim, "c1", "default")
+        elif removed == "record":
+            await w.client.delete(KINDS.evidence, (await left(w)).metadata.name)
+        else:
+            await recreate(w)
+        after = await w.until(state)
+    named = "To keep the claim, delete Server s1: " in server.status.waiting_for
+    assert named is (removed == "server")
+    assert ("create a Server with the name in its spec.serverRef (s0)" in server.status.waiting_for) is not named
+    assert (after.spec.server_claim_ref is not None) is named
+
+
+async def test_a_claim_that_is_not_recorded_gets_the_machine_by_the_steps_that_the_wait_names() -> None:
+    """It reports this Server and has another UID than the record: it was restored."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        await gone(w)
+        await w.add_claim("c2", serverRef={"name": "s1"})
+        await w.client.patch_status(KINDS.claim, "c2", BOOTED, "default")
+        await w.add_server()
+        server = await undisturbed(w, "s1")
+        await w.client.delete(KINDS.evidence, (await left(w)).metadata.name)
+        await recreate(w)
+        after = await w.until("Reserved")
+    assert "delete the others and that evidence, then Server s1" in server.status.waiting_for
+    assert after.spec.server_claim_ref is not None
+
+
+async def test_an_error_of_an_earlier_version_becomes_the_wait() -> None:
+    """A discovery ended in Error FormerTenant before; it continues there and waits."""
+    async with world(**ERASE) as w:
+        await decision_awaited(w, "s0")
+        failure = {"state": "Discovery", "reason": "FormerTenant", "message": "m"}
+        await w.client.patch_status(KINDS.server, "s1", {"status": {"state": "Error", "failure": failure}})
+        server = await w.until("Discovery")
+        await asyncio.sleep(60)
+        server = await w.server()
+    assert server.status.wait is not None
+    assert (server.status.state, server.status.wait.for_) == ("Discovery", "FormerTenant")

@@ -40,6 +40,7 @@ async def test_a_claims_opt_out_is_not_honored_by_default() -> None:
         stronger = await w.until_claim(lambda c: (honored(c) or ("",))[0] == "True")
     status, message = honored(claim) or ("", "")
     assert (status, "None is not honored: Clear applies" in message) == ("False", True)
+    assert "configuration (sanitization.policy) requires, unless it has sanitization.optOut: true" in message
     assert "set spec.sanitizationPolicy to Clear" in message
     assert honored(stronger) is not None
 
@@ -51,7 +52,12 @@ async def test_a_servers_label_is_never_undercut() -> None:
         await w.discover()
         await w.add_claim(sanitizationPolicy="None")
         server = await w.until_true(lambda s: s.status.tenancy.policy != "")
+        claim = await w.until_claim(lambda c: honored(c) is not None)
+        events = await reasons(w)
     assert server.status.tenancy.policy == "Purge"
+    label = f"label {KINDS.key('sanitization-policy')}=Purge of server s1 requires"
+    assert label in (honored(claim) or ("", ""))[1]
+    assert "WeakerThanRequired" in events
 
 
 @pytest.mark.behaviour(

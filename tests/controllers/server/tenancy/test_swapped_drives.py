@@ -6,7 +6,7 @@ import pytest
 
 from metal.bmc.inventory import Drive, Storage
 from tests.controllers.fakebmc import FakeBMC
-from tests.controllers.server.steps import condition, operate
+from tests.controllers.server.steps import claimed_and_booted, condition, operate
 from tests.controllers.server.tenancy.test_owed_drives import TRUSTED, erase, is_waiting, other_server, shows
 from tests.controllers.server.tenancy.test_sanitization import disks
 from tests.controllers.world import KINDS, World, world
@@ -54,6 +54,38 @@ async def test_drives_that_were_swapped_between_two_tenants_are_not_erased() -> 
     assert [(one.state, one.power_state) for one in running] == [("Reserved", "On"), ("Reserved", "On")]
     assert "default/c2" in first.status.waiting_for
     assert "serial-sda" in ended.status.waiting_for
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "Error `SanitizationOwed` says in which server a missing drive was erased, with the evidence, and how to accept "
+    "it.",
+)
+async def test_an_owed_drive_that_was_erased_in_another_server_is_named_with_its_evidence() -> None:
+    """Of two servers whose drives were swapped, each erases the drive that the other one owes."""
+    async with world(**TRUSTED) as w:
+        other = await two_tenants(w)
+        shows(w.bmc, "serial-sdb")
+        shows(other, "serial-sda")
+        for claim in ("c1", "c2"):
+            await w.client.delete(KINDS.claim, claim, "default")
+        disks(w, "sdb")
+        await erase(w, "s1")
+        before = await w.until("Error", "s1")
+        disks(w, "sda")
+        await erase(w, "s2")
+        await w.until("Error", "s2")
+        both = [await w.until_true(lambda s: "was erased in server" in s.status.waiting_for, n) for n in ("s1", "s2")]
+        names = [server.status.sanitization_evidence for server in both]
+        await operate(w, "accept-owed-sanitization")
+        await w.until("Discovery", within=900)
+    assert "was erased in server" not in before.status.waiting_for
+    texts = [server.status.waiting_for for server in both]
+    assert "was erased in server s2 at 2026" in texts[0]
+    assert f"(Clear, SanitizationEvidence {names[1]})" in texts[0]
+    assert "was erased in server s1 at 2026" in texts[1]
+    assert f"(Clear, SanitizationEvidence {names[0]})" in texts[1]
+    assert "accept this as its erasure: kubectl annotate servers s1" in texts[0]
 
 
 async def test_a_drive_that_was_put_into_a_tenants_server_is_erased_with_the_others() -> None:
@@ -121,3 +153,29 @@ async def test_a_drive_that_the_bmc_spells_in_another_way_is_one_drive(listed: s
         await erase(w, "s1")
         server = await w.until(state, "s1")
     assert len(server.status.drives) == (1 if state == "Available" else 2)
+
+
+@pytest.mark.behaviour(
+    "Server: identity and inventory",
+    "A new Server with a drive of one that waits for `FormerTenant` names that decision, and continues after it.",
+)
+async def test_a_new_server_with_a_drive_of_one_that_waits_for_a_decision_names_the_decision() -> None:
+    """The BMC of the Server that waits is not read before the decision, so no repair of it is asked for."""
+    async with world(**TRUSTED) as w:
+        disks(w, "sda")
+        shows(w.bmc, "serial-sda")
+        await claimed_and_booted(w)
+        await w.runtime.stop(grace=0.0)
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.add_claim(serverRef={"name": "s1"})
+        await w.restart()
+        await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "FormerTenant")
+        await other_server(w, "serial-sda")
+        first = await w.until_true(lambda s: bool(s.status.wait), "s2")
+        await asyncio.sleep(120)
+        waiting = await w.server("s2")
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await w.until_true(lambda s: s.status.wait is None or s.status.wait.for_ != "MachineIdentity", "s2")
+    assert waiting.status.wait is not None
+    assert (waiting.status.wait.for_, first.status.wait and first.status.wait.for_) == ("MachineIdentity",) * 2
+    assert "the decision for which Server s1 waits (FormerTenant)" in waiting.status.waiting_for

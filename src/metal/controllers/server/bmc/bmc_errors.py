@@ -8,6 +8,8 @@ operation succeeds.
 
 from datetime import datetime
 
+import msgspec
+
 from metal.api.server import FailingOperation, State
 from metal.bmc.errors import BMCBadRequest, BMCError, BMCForbidden, BMCNotFound, BMCNotSupported
 from metal.controllers.server.bmc import failing
@@ -71,24 +73,34 @@ def bmc_failed(scope: Scope, exc: BMCError) -> Requeue:
     else:
         _reachable(scope)
     if scope.status.state == State.ERROR:
-        return Requeue(scope.context.jitter(scope.settings.bmc_retry * 2))
+        text = f"spec was corrected, and the server continues when its BMC answers: {message}"
+        return _still_failed(scope, WaitFor.BMC, f"the BMC to answer: {message}", text)
     if away and _may_be_away(scope):
         return scope.wait(WaitFor.MAINTENANCE, f"the maintenance to end; {message}", poll=scope.settings.bmc_retry)
     return _wait(scope, failing.find(scope, operation) or FailingOperation(operation=operation))
+
+
+def _still_failed(scope: Scope, name: WaitFor, awaited: str, message: str) -> Requeue:
+    """In Error nothing changes but the text of an invalid spec: it may have been corrected, or be invalid otherwise."""
+    pause, failure = scope.context.jitter(scope.settings.bmc_retry * 2), scope.status.failure
+    if failure is not None and failure.reason == Reason.INVALID_SPEC:
+        scope.set(failure=msgspec.structs.replace(failure, message=message))
+        scope.condition(ConditionType.READY, False, failure.reason, message)
+        scope.wait(name, awaited)
+    return Requeue(pause)
 
 
 def _refused(scope: Scope, exc: BMCError, reason: str) -> Requeue:
     """Retrying cannot help: Error at once. The spec was observed, and its change may resolve the failure."""
     if scope.has_contact:
         _reachable(scope)
+    text = _named(exc.operation, str(exc))
+    text = f"{text}. Retrying does not help: change the spec of the Server, or correct its BMC"
     if scope.status.state == State.ERROR:
-        return Requeue(scope.context.jitter(scope.settings.bmc_retry * 2))
+        return _still_failed(scope, WaitFor.REPAIR, f"{reason}: {text}", text)
     if _may_be_away(scope) and not isinstance(exc, _REFUSALS):
         return scope.wait(WaitFor.MAINTENANCE, f"the maintenance to end; {exc}", poll=scope.settings.bmc_retry)
-    text = _named(exc.operation, str(exc))
-    return scope.fail(
-        reason, f"{text}. Retrying does not help: change the spec of the Server, or correct its BMC", exc.operation
-    )
+    return scope.fail(reason, text, exc.operation)
 
 
 def _wait(scope: Scope, known: FailingOperation) -> Requeue:

@@ -16,7 +16,7 @@ from metal.controllers.server.netboot.progress import belongs, tenant_of
 from metal.controllers.server.reasons import CONTACT, ConditionType, Operation, Reason, WaitFor, is_of_bmc
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import maintenance
-from metal.controllers.server.tenancy import reimage
+from metal.controllers.server.tenancy import erased_elsewhere, reimage
 from metal.controllers.server.tenancy.tenancy import assume_booted, find_claim
 from metal.controllers.server.traits import traits_of
 from metal.kube.controller.controller import Requeue
@@ -54,7 +54,10 @@ async def run(scope: Scope) -> Requeue:
     known = failing.find(scope, failure.operation)
     left = failing.seconds_left(scope, known) if known is not None else 0.0
     poll = min(left, scope.settings.resync) if left else None
-    return scope.wait(WaitFor.REPAIR, f"{failure.reason}: {failure.message}", poll=poll)
+    text = f"{failure.reason}: {failure.message}"
+    if failure.reason == Reason.SANITIZATION_OWED and (found := await erased_elsewhere.sentence(scope)):
+        text = f"{text}. {found}"
+    return scope.wait(WaitFor.REPAIR, text, poll=poll)
 
 
 def _operation_recovery(scope: Scope, failure: Failure, system: SystemInfo) -> str:
@@ -83,6 +86,8 @@ def _recovery_reason(scope: Scope, failure: Failure, system: SystemInfo) -> str:
     if failure.reason == Reason.BOOT_OVERRIDE_KEPT and not system.boot.is_network:
         return "the network boot override was cleared"
     window = scope.status.boot_window
+    if failure.reason == Reason.FORMER_TENANT:
+        return "the decision is awaited in the interrupted state"
     if failure.reason == Reason.NETWORK_BOOT_FAILED and config is not None and window is not None:
         return "" if belongs(window, config, tenant_of(window)) else "the boot configuration has changed"
     changed = scope.status.observed_generation != scope.server.metadata.generation

@@ -15,7 +15,6 @@ from metal.api.claim import ServerClaim
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import State
 from metal.controllers.server import system_check
-from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import lost_status, recreated, takeover
 from metal.controllers.server.tenancy.adoption_table import (
@@ -85,7 +84,7 @@ async def _execute(
 ) -> Requeue | None:
     match row.action:
         case Action.AWAIT_DECISION:
-            return scope.wait(WaitFor.FORMER_TENANT, recreated.ambiguity(owners, records))
+            return recreated.await_decision(scope, owners, records)
         case Action.ERASE_FIRST:
             return recreated.clean_up_first(scope, records)
         case Action.TAKE_OVER | Action.TAKE_OVER_BOOTED:

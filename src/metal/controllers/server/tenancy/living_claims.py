@@ -25,6 +25,7 @@ from metal.bmc.power import PowerState
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy.ownership import Ownership, names_another, ownership, record_of
+from metal.controllers.server.tenancy.tenancy import refer_to
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
@@ -79,16 +80,13 @@ async def _protect(scope: Scope, claims: Iterable[ServerClaim]) -> Requeue | Non
 
 
 async def _give_back(scope: Scope, claim: ServerClaim) -> Requeue:
-    """Write the reference again that was removed from the claimed server."""
-    ref = {"namespace": claim.metadata.namespace, "name": claim.metadata.name}
-    text = f"the claim {ref['namespace']}/{ref['name']} exists, and its data is on this server"
-    if scope.server.spec.server_claim_ref is None:
-        await scope.require_latest()
-        await scope.patch({"spec": {"serverClaimRef": ref}})
+    """Write the reference of the claimed server again that was removed, or that names another claim."""
+    text = f"the claim {claim.metadata.namespace}/{claim.metadata.name} exists, and its data is on this server"
+    if await refer_to(scope, claim):
         scope.record_event(
             "ClaimReferenceRestored",
-            f"{text}: spec.serverClaimRef was removed by another client and is written again. To release the server, "
-            "delete the claim",
+            f"{text}: spec.serverClaimRef was removed or changed by another client and is written again. To release "
+            "the server, delete the claim",
             warning=True,
         )
     known = tenancy.not_erased(scope.tenancy, scope.now)

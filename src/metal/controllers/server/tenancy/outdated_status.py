@@ -21,7 +21,7 @@ from metal.api.tenancy import ClaimBoot, Tenancy
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import lost_status
-from metal.controllers.server.tenancy.tenancy import read_claim
+from metal.controllers.server.tenancy.tenancy import read_claim, refer_to
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.kube.controller.controller import Requeue
@@ -69,22 +69,12 @@ async def _belongs_to(scope: Scope, claim: ServerClaim) -> Requeue:
     known, meta = scope.tenancy, claim.metadata
     if known.uid not in ("", meta.uid) and tenancy.holds_data(known):
         return _wait(scope, claim)
-    await _refer_to(scope, claim)
+    await refer_to(scope, claim)
     scope.status = tenancy.without_old_fields(scope.status, _brought_up(scope, claim))
     scope.set(drives=_drives(scope), boot_window=None, power_request=None, operation_request=None, boot_attempts=0)
     text = f"the status is older than the boot of claim {meta.namespace}/{meta.name}: it was restored from a backup"
     scope.record_event("StatusOutdated", f"{text}. The machine is not changed; it is that claim's", warning=True)
     return scope.transition(State.RESERVED, text, warning=True)
-
-
-async def _refer_to(scope: Scope, claim: ServerClaim) -> None:
-    held, meta = scope.server.spec.server_claim_ref, claim.metadata
-    if held is not None and (held.namespace, held.name) == (meta.namespace, meta.name):
-        return
-    await scope.require_latest()
-    if held is not None:  # a reference that names another claim is immutable
-        await scope.patch({"spec": {"serverClaimRef": None}})
-    await scope.patch({"spec": {"serverClaimRef": {"namespace": meta.namespace, "name": meta.name}}})
 
 
 def _brought_up(scope: Scope, claim: ServerClaim) -> Tenancy:

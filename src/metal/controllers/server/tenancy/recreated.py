@@ -17,7 +17,7 @@ from metal.api.claim import ServerClaim
 from metal.api.sanitization import Policy, SanitizationEvidence
 from metal.api.server import State
 from metal.controllers.server import system_check
-from metal.controllers.server.reasons import ConditionType, Reason
+from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization_policy
 from metal.controllers.server.tenancy.drive_search import system_of
@@ -62,7 +62,7 @@ async def before_available(scope: Scope) -> Requeue | None:
     if not records:
         return None
     owners = await possible_owners(scope, records)
-    return scope.fail(Reason.FORMER_TENANT, ambiguity(owners, records)) if owners else clean_up_first(scope, records)
+    return await_decision(scope, owners, records) if owners else clean_up_first(scope, records)
 
 
 async def open_records(scope: Scope) -> list[SanitizationEvidence]:
@@ -98,16 +98,32 @@ def is_owner(scope: Scope, claim: ServerClaim, records: list[SanitizationEvidenc
     return was_here and not names_another(claim, scope.name)
 
 
-def ambiguity(owners: list[ServerClaim], records: list[SanitizationEvidence]) -> str:
-    """What an administrator has to decide, and how."""
+def await_decision(scope: Scope, owners: list[ServerClaim], records: list[SanitizationEvidence]) -> Requeue:
+    """Wait for what an administrator has to decide; it ends when these claims or records are gone."""
     claims = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in owners)
     evidence = ", ".join(one.metadata.name for one in records) or "none"
+    text = (
+        f"a manual decision: ownership is ambiguous, because a Server was deleted while a tenant's data was on its "
+        f"drives (SanitizationEvidence {evidence}), which may be that of {claims}. The machine is not changed. "
+        f"{_how_to_keep(scope, owners, records)}. Where the data is not needed, delete these claims to have it erased, "
+        "or delete that evidence to have the machine discovered as a new one"
+    )
+    return scope.wait(WaitFor.FORMER_TENANT, text)
+
+
+def _how_to_keep(scope: Scope, owners: list[ServerClaim], records: list[SanitizationEvidence]) -> str:
+    """How the data is kept, depending on what the claims name."""
+    again = f"Server {scope.name}: once it was created again, which its BMC does, it is given to the claim"
+    if len(owners) == 1 and is_owner(scope, owners[0], records):
+        return f"To keep the claim, delete {again}"
+    if others := sorted({one.spec.server_ref.name for one in owners if one.spec.server_ref} - {scope.name}):
+        return (
+            f"To keep the claim, create a Server with the name in its spec.serverRef ({', '.join(others)}), and "
+            f"systemUUID and bmcRef of this one, then delete Server {scope.name}"
+        )
     return (
-        f"a manual decision: ownership is ambiguous, because the Server was deleted while a tenant's data was on its "
-        f"drives (SanitizationEvidence {evidence}), which may be that of {claims}. The machine is not changed. To "
-        "keep the claim, create a Server with the name in its spec.serverRef, and systemUUID and bmcRef of this one, "
-        "then delete this one. Where the data is not needed, delete these claims to have it erased, or delete that "
-        "evidence to have the machine discovered as a new one"
+        f"None of them is recorded as the last tenant. To keep the data for one of them, which must have {scope.name} "
+        f"in its spec.serverRef, delete the others and that evidence, then {again}"
     )
 
 

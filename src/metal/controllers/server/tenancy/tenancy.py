@@ -63,6 +63,18 @@ def assume_booted(scope: Scope) -> None:
     )
 
 
+async def refer_to(scope: Scope, claim: ServerClaim) -> bool:
+    """Make spec.serverClaimRef refer to the claim; False when it does already. Raises Conflict and ApiError."""
+    held, meta = scope.server.spec.server_claim_ref, claim.metadata
+    if held is not None and (held.namespace, held.name) == (meta.namespace, meta.name):
+        return False
+    await scope.require_latest()
+    if held is not None:  # a reference that names another claim is immutable
+        await scope.patch({"spec": {"serverClaimRef": None}})
+    await scope.patch({"spec": {"serverClaimRef": {"namespace": meta.namespace, "name": meta.name}}})
+    return True
+
+
 def record_tenant(scope: Scope, claim: ServerClaim) -> None:
     """Record the claim in the status before any of its data can be on the machine."""
     scope.set(tenancy=tenancy.begin(scope.tenancy, claim), boot_attempts=0)
