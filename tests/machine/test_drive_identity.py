@@ -119,3 +119,11 @@ def test_drives_that_are_the_same_share_a_key() -> None:
     kernel, bmc = Disk("S4YN NE0N801309", "eui.0025385b71b0f5d4"), Disk("S4YNNE0N801309", "00-25-38-5B-71-B0-F5-D4")
     assert keys(kernel) == keys(bmc) == ("serial:s4ynne0n801309", "wwn:0025385b71b0f5d4")
     assert drive_identity.find(kernel, (Disk("other-serial"), bmc)) is bmc
+
+
+def test_the_union_of_reports_has_each_drive_once_with_its_first_report() -> None:
+    """The known drives stay as they are; a drive that two other reports have is added once."""
+    known, again, new = Disk("serial-1", model="first"), Disk("SERIAL-1"), Disk("serial-2")
+    assert drive_identity.union((known,), (again, new), (Disk("SERIAL-2"), Disk("serial-3"))) == (
+        known, new, Disk("serial-3"),
+    )  # fmt: skip

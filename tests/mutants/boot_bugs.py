@@ -14,27 +14,13 @@ from metal.api.tenancy import Tenancy
 from metal.controllers.server.netboot import boot, progress, readiness
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import discovery, reserved
-from metal.controllers.server.tenancy import outdated_status, reimage, tenancy
+from metal.controllers.server.tenancy import reimage, tenancy
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window, kept_tenancy
 from metal.machine.boot_window import Refused
 from metal.machineapi.bootserver.service import BootService
 from tests.mutants import stories
-from tests.mutants.bug import bug
-
-
-def _unbooted(known: Tenancy) -> Tenancy:
-    return msgspec.structs.replace(known, boot=None)
-
-
-async def _nothing(*_: object, **__: object) -> None:
-    return None
-
-
-def _trust_the_record(patch: pytest.MonkeyPatch) -> None:
-    """Neither the claim nor the annotation corrects it."""
-    patch.setattr(outdated_status, "_has_booted", lambda _: False)
-    patch.setattr(outdated_status, "_annotation", lambda _: "")
+from tests.mutants.bug import bug, disable_correction_of_records, nothing, unbooted
 
 
 @bug(stories.power_loss, "imaged a second time")
@@ -43,13 +29,13 @@ def boots_the_network_after_a_power_loss(patch: pytest.MonkeyPatch) -> None:
 
     async def follow(scope: Scope, claim: Any) -> Requeue:
         if scope.status.power_state == "Off":
-            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
+            scope.set(tenancy=unbooted(scope.tenancy), boot_window=None)
             return Requeue(1)
         await scope.observe(max_age=0)
         return Requeue(5)
 
     patch.setattr(reserved, "_follow_power", follow)
-    _trust_the_record(patch)
+    disable_correction_of_records(patch)
 
 
 @bug(stories.late_ignition, "before its boot configuration was Ready")
@@ -89,12 +75,12 @@ def boots_a_changed_image_under_a_running_tenant(patch: pytest.MonkeyPatch) -> N
         claim = await tenancy.find_claim(scope)
         done = scope.status.tenancy.boot
         if claim is not None and done is not None and done.image not in ("", claim.spec.image):
-            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
+            scope.set(tenancy=unbooted(scope.tenancy), boot_window=None)
             await scope.commit()
         return await run(scope)
 
     patch.setattr(reserved, "run", eager)
-    _trust_the_record(patch)
+    disable_correction_of_records(patch)
 
 
 @bug(stories.plain_life, "which it never requested|imaged a second time")
@@ -171,10 +157,10 @@ def never_ends_a_boot(patch: pytest.MonkeyPatch) -> None:
 
     async def again(scope: Scope, window: Any) -> None:
         if window.purpose == "Claim":
-            scope.set(tenancy=_unbooted(scope.tenancy), boot_window=None)
+            scope.set(tenancy=unbooted(scope.tenancy), boot_window=None)
 
     patch.setattr(boot, "_succeeded", again)
-    patch.setattr(reserved, "record_success", _nothing)
+    patch.setattr(reserved, "record_success", nothing)
 
 
 @bug(stories.spent_token, "password or token")
@@ -193,7 +179,7 @@ def tells_a_token_in_an_event(patch: pytest.MonkeyPatch) -> None:
 def believes_whatever_report_is_stored(patch: pytest.MonkeyPatch) -> None:
     """W10: fresh enough is good enough; whose boot it was is not asked."""
     patch.setattr(discovery, "has_succeeded", lambda *_: True)
-    patch.setattr(discovery, "boot", SimpleNamespace(network_boot=_nothing))
+    patch.setattr(discovery, "boot", SimpleNamespace(network_boot=nothing))
 
     async def stored(scope: Scope) -> dict[str, object]:
         return {}

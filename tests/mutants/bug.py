@@ -1,10 +1,14 @@
-"""What a bug is that others have had: a small switch that puts it back, and the story that gives it its chance."""
+"""A known bug of another operator: the switch that puts it back, the story in which it shows, and what reports it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
+from metal.api.tenancy import Tenancy
+from metal.controllers.claim import reconciler as claims
+from metal.controllers.server.tenancy import lost_status, outdated_status
 from tests.mutants.stories import PATIENCE, Story
 
 Switch = Callable[[pytest.MonkeyPatch], None]
@@ -12,7 +16,7 @@ Switch = Callable[[pytest.MonkeyPatch], None]
 
 @dataclass(frozen=True)
 class Bug:
-    """One bug: its switch puts it back; caught by an invariant, or because something never comes to rest."""
+    """One bug: its switch puts it back; an invariant is violated, or the story does not end in time."""
 
     name: str
     switch: Switch
@@ -21,7 +25,7 @@ class Bug:
     """A regular expression of what the violation says."""
     machines: int = 1
     patience: float = PATIENCE
-    """Seconds of virtual time; less for what never sits still, where they cost real ones."""
+    """Seconds of virtual time; less where a bug causes requests without a pause, which take real time."""
 
 
 BUGS: list[Bug] = []
@@ -35,3 +39,19 @@ def bug(story: Story, caught: str, machines: int = 1, patience: float = PATIENCE
         return switch
 
     return add
+
+
+def unbooted(known: Tenancy) -> Tenancy:
+    """The record without the boot of its claim."""
+    return msgspec.structs.replace(known, boot=None)
+
+
+def disable_correction_of_records(patch: pytest.MonkeyPatch) -> None:
+    """A record without its boot is corrected from the claim and the annotation, which hides some bugs."""
+    patch.setattr(claims, "_is_outdated", lambda *_: False)
+    patch.setattr(outdated_status, "_has_booted", lambda _: False)
+    patch.setattr(lost_status, "annotation", lambda _: None)
+
+
+async def nothing(*_: object, **__: object) -> None:
+    """In the place of a step that a bug leaves out."""

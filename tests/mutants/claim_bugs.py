@@ -20,19 +20,11 @@ from metal.controllers.server import power
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, maintenance, reserved
-from metal.controllers.server.tenancy import adoption, outdated_status, tenancy
+from metal.controllers.server.tenancy import adoption, tenancy
 from metal.controllers.server.tenancy.adoption_table import Annotation
 from metal.kube.controller.controller import Requeue
 from tests.mutants import stories
-from tests.mutants.bug import bug
-
-
-def _unbooted(known: Tenancy) -> Tenancy:
-    return msgspec.structs.replace(known, boot=None)
-
-
-async def _nothing(*_: object, **__: object) -> None:
-    return None
+from tests.mutants.bug import bug, disable_correction_of_records, nothing
 
 
 @bug(stories.deaf_system, "is Cleanup and On|is Error and On|which is gone|resets within a minute")
@@ -48,7 +40,7 @@ def asks_gracefully_and_never_cuts_power(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.plain_life, "became Available while its power was")
 def releases_before_off_is_confirmed(patch: pytest.MonkeyPatch) -> None:
     """#1039, #1048: the claim is forgotten while its machine still runs."""
-    patch.setattr(cleanup, "power", SimpleNamespace(converge=_nothing))
+    patch.setattr(cleanup, "power", SimpleNamespace(converge=nothing))
 
 
 @bug(stories.stale_off, "became Available while its power was")
@@ -60,8 +52,7 @@ def believes_an_off_from_before_the_power_on(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.lost_status, "imaged a second time")
 def boots_a_tenant_again_whose_status_was_lost(patch: pytest.MonkeyPatch) -> None:
     """#1108: a restored server is treated as a new one: neither annotation nor claim is asked."""
-    patch.setattr(outdated_status, "_annotation", lambda _: "")
-    patch.setattr(outdated_status, "_has_booted", lambda _: False)
+    disable_correction_of_records(patch)
     patch.setattr(adoption, "_annotation", lambda _: Annotation.NONE)
     patch.setattr(adoption, "assume_booted", lambda _: None)
 
@@ -162,7 +153,7 @@ def never_enters_error(patch: pytest.MonkeyPatch) -> None:
 @bug(stories.pressed_button, "is Available and On")
 def leaves_an_available_server_on(patch: pytest.MonkeyPatch) -> None:
     """W13, #135: a server that is on stays on, and cannot be claimed."""
-    patch.setattr(available, "power", SimpleNamespace(converge=_nothing))
+    patch.setattr(available, "power", SimpleNamespace(converge=nothing))
 
 
 @bug(stories.plain_life, "was Ready before it had booted")

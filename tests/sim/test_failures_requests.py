@@ -161,7 +161,8 @@ ROWS = (
     Row("malformed MAC address", "enrolment", inject=MALFORMED, end=End.COMPLETES, also=_has_no_address,
         reports="BMC: MACAddressValid=False Malformed, BMC: Event Malformed",
         message="is not a MAC address … and is not used … create the BMC again"),
-    Row("UUID corrected while the BMC is down", "claim", inject=CORRECTED, message="correct it",
+    Row("UUID corrected while the BMC is down", "claim", inject=CORRECTED,
+        message="spec was corrected, and the server continues when its BMC answers",
         reports="Error InvalidSpec, BMCReachable=False ConnectionFailed, Event ConnectionFailed, "
         "ServerClaim: Bound=False NotAvailable"),
     Row("a claim requests no erasure", "release", "Sanitization", inject=OPTED_OUT, config=ERASED, end=End.COMPLETES,

@@ -117,7 +117,8 @@ def tenancy_data() -> str:
 
 def adoption() -> str:
     """The decision table of adoption."""
-    lines = ["| Server | seen | `data` | next state | reported | never |", "|---|---|---|---|---|---|"]
+    heads = ("Server", "what it has", "`status.tenancy.data`", "next state", "reported", "never")
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for row in ROWS:
         data, state = row.data or "as recorded", row.state or "unchanged"
         lines.append(f"| {row.server} | {seen(row)} | {data} | {state} | {row.reported or '–'} | {row.never or '–'} |")

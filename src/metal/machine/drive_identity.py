@@ -1,4 +1,4 @@
-"""Which drive is which: the identity of a drive, whatever server it is in and whatever reports it. Pure functions.
+"""The identity of a drive: the same in every server, and in the reports of kernel and BMC. Pure functions.
 
 The kernel and a BMC report one drive in different spellings: blanks, case, `naa.`, `eui.`, `0x`, colons. `serial` and
 `wwn` reduce both to one form; both return the empty string for a value that identifies nothing: a placeholder of
@@ -17,7 +17,8 @@ serial number is not unique. Only the world-wide name identifies such a drive in
 
 import re
 from collections.abc import Container, Iterable
-from typing import Protocol
+from itertools import chain
+from typing import Protocol, TypeVar
 
 from metal.machine.placeholders import is_placeholder, plain
 
@@ -49,6 +50,9 @@ class Drive(Protocol):
     @property
     def model(self) -> str:
         """Model, as reported; may contain the manufacturer."""
+
+
+D = TypeVar("D", bound=Drive)
 
 
 def serial(text: str) -> str:
@@ -110,6 +114,15 @@ def _is_swapped(one: str, other: str) -> bool:
 def find(drive: Drive, among: Iterable[Drive]) -> Drive | None:
     """The first of these that is this drive."""
     return next((one for one in among if same(drive, one)), None)
+
+
+def union(known: Iterable[D], *others: Iterable[D]) -> tuple[D, ...]:
+    """The known drives, and each of the others once; a drive is described by its first report."""
+    found = list(known)
+    for drive in chain(*others):
+        if find(drive, found) is None:
+            found.append(drive)
+    return tuple(found)
 
 
 def _may_be_one_model(one: str, other: str) -> bool:

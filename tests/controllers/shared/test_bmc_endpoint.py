@@ -74,7 +74,7 @@ def test_plain_http_must_be_asked_for(scheme: str, default: str, expected: str) 
     assert made(endpoint_for_bmc(spec, None, secret(), BMCEndpointDefaults(scheme=default))).scheme == expected
 
 
-@pytest.mark.parametrize(
+by_tls_policy = pytest.mark.parametrize(
     ("policy", "verify", "ca", "fingerprint"),
     [
         ({}, True, "OURS", ""),
@@ -84,6 +84,9 @@ def test_plain_http_must_be_asked_for(scheme: str, default: str, expected: str) 
     ],
     ids=["empty", "insecure", "pinned", "own CA"],
 )
+
+
+@by_tls_policy
 def test_the_tls_policy_of_the_bmc_counts(policy: dict[str, Any], verify: bool, ca: str, fingerprint: str) -> None:
     """A policy replaces the manager's defaults, even weaker ones: an empty policy means verified."""
     defaults = BMCEndpointDefaults(verify=False, ca_pem="OURS", authorities={"ca": "THEIRS"})

@@ -10,7 +10,7 @@ from metal.api.bmc import BMCSecret
 from metal.api.endpoint import Endpoint
 from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults, endpoint_for_inline
 from metal.controllers.shared.enrolment_policy import EnrolmentPolicy
-from tests.controllers.shared.test_bmc_endpoint import made, refused, secret, server
+from tests.controllers.shared.test_bmc_endpoint import by_tls_policy, made, refused, secret, server
 
 INSIDE = BMCEndpointDefaults(policy=EnrolmentPolicy(networks=(ipaddress.ip_network("192.0.2.0/24"),)))
 
@@ -34,16 +34,7 @@ def test_the_address_of_an_inline_endpoint_must_be_in_the_networks(ip: str, allo
     assert (made(found).address == ip) if allowed else (refused(found).reason == "AddressNotAllowed")
 
 
-@pytest.mark.parametrize(
-    ("policy", "verify", "ca", "fingerprint"),
-    [
-        ({}, True, "OURS", ""),
-        ({"insecureSkipVerify": True}, False, "", ""),
-        ({"fingerprint": "AB:" * 31 + "CD"}, True, "", "ab" * 31 + "cd"),
-        ({"caSecretRef": {"name": "ca"}}, True, "THEIRS", ""),
-    ],
-    ids=["empty", "insecure", "pinned", "own CA"],
-)
+@by_tls_policy
 def test_the_tls_policy_of_an_inline_bmc_counts(
     policy: dict[str, Any], verify: bool, ca: str, fingerprint: str
 ) -> None:

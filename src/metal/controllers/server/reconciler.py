@@ -70,7 +70,8 @@ _BEFORE_THE_BMC: tuple[Callable[[Scope], Awaitable[Requeue | None]], ...] = (
 The order matters:
 - `outdated_status.run` is first: the next step copies the record, and must not copy one that a backup brought back.
 - `adoption.read_status` comes next: it writes the record of tenancy, which the next steps read and change.
-- `duplicates.hold` comes before any decision: nothing is decided for a Server while another one acts on its machine.
+- `duplicates.hold` comes after these two, because the record decides which of several Servers acts on a machine, and
+  before every step that changes the machine.
 - `adoption.enter` is the first of the others that reads the state, because every later step relies on there being one.
   It comes before operations, so that operation=retry finds the condition that it resolves.
 - `operations.run` comes before `parked.hold` and `connect.pause`, so that a parked server can be unparked, and a server

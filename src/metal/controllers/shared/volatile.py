@@ -2,7 +2,7 @@
 
 A BMC that counts down in its error message, an erasure that proceeds by a percent, a boot that reports its step: such
 changes are worth showing, but not one write each: `VolatileBudget` limits them for each object. What another controller
-or a person decides by (states, reasons, names, deadlines, references) is never volatile.
+or an administrator decides by (states, reasons, names, deadlines, references) is never volatile.
 """
 
 import asyncio

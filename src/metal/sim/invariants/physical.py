@@ -1,4 +1,4 @@
-"""What happens to machines and drives, whatever objects describe them: one tenant, and no data of a former one.
+"""Machines and drives, independent of the objects that describe them: one tenant, and no data of a former one.
 
 The simulator's events are replayed: which system runs on a machine, and whose data is on each drive, by its serial
 number. A system belongs to the claim whose Ignition it was booted with: its host name is the name of the Secret in

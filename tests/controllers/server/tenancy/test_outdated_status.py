@@ -67,6 +67,12 @@ def _runs(server: Server) -> bool:
     return bool(status.tenancy.boot and status.power_state == "On" and not status.waiting_for)
 
 
+async def _is_erased(w: World) -> None:
+    """The server becomes Available, with the evidence of one erasure."""
+    await w.until("Available", within=900)
+    assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]
+
+
 def _is_untouched(w: World, requests: int) -> bool:
     """Nothing but a boot override was changed at the machine since then."""
     return w.bmc.power == "On" and set(w.bmc.writes()[requests:]) <= {"clear_boot_override"}
@@ -98,8 +104,7 @@ async def test_a_status_older_than_the_boot_of_its_claim_is_corrected(point: str
             assert (claim.status.phase, server.status.waiting_for) == ("Bound", "")
             assert "StatusOutdated" in await reasons(w)
             await w.client.delete(KINDS.claim, "c1", "default")
-            await w.until("Available", within=900)
-            assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]
+            await _is_erased(w)
 
 
 async def test_a_claim_stays_booted_while_its_server_does_not_know_it() -> None:
@@ -140,8 +145,7 @@ async def test_data_of_a_deleted_claim_is_erased_although_the_status_is_older(
             await w.client.delete(KINDS.claim, "c1", "default")
             await w.restart()
             await w.until_true(lambda s: s.status.tenancy.data == "Erasing", within=900)
-            await w.until("Available", within=900)
-            assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]
+            await _is_erased(w)
 
 
 @pytest.mark.parametrize(("parts", "wait"), [(("spec",), None), (("status",), "FormerTenant"), (ALL, "FormerTenant")])
@@ -212,5 +216,4 @@ async def test_two_managers_at_once_correct_a_record_and_change_no_machine(
             assert (server.spec.server_claim_ref is not None, claim.status.phase) == (True, "Bound")
             await second.stop(grace=0.0)
             await w.client.delete(KINDS.claim, "c1", "default")
-            await w.until("Available", within=900)
-            assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]
+            await _is_erased(w)

@@ -275,7 +275,7 @@ async def test_an_erasure_that_begins_again_looks_the_drives_up_again(
     "Cleanup", "A drive that is put into an Available server is found before the machine is booted for the next claim."
 )
 async def test_a_drive_that_came_after_the_discovery_stops_the_boot_of_the_next_claim() -> None:
-    """An Available server gets a living claim's drive: the next claim waits until the drive is returned."""
+    """An Available server gets the drive of a claim that exists: the next claim waits until the drive is returned."""
     async with world(**TRUSTED) as w:
         disks(w, "sdz")
         other = await other_server(w)
@@ -283,11 +283,7 @@ async def test_a_drive_that_came_after_the_discovery_stops_the_boot_of_the_next_
         disks(w, "sda")
         await claimed_and_booted(w, serverRef={"name": "s1"})
         shows(other, "serial-sda")
-        await w.add_claim("c2", serverRef={"name": "s2"})
-        await w.until("Reserved", "s2")
-        await w.settle()
-        await w.config_ready("c2", "default")
-        server = await w.until_true(is_waiting, "s2")
+        server = await _next_claim_waits(w)
         boots = other.network_boots
         await asyncio.sleep(600)
         assert other.network_boots == boots
@@ -314,11 +310,7 @@ async def test_a_drive_that_a_claim_used_is_recognized_in_the_server_from_which_
         known = (await w.server()).status.drives
         shows(w.bmc)
         shows(other, "serial-sdz")
-        await w.add_claim("c2", serverRef={"name": "s2"})
-        await w.until("Reserved", "s2")
-        await w.settle()
-        await w.config_ready("c2", "default")
-        server = await w.until_true(is_waiting, "s2")
+        server = await _next_claim_waits(w)
     assert [drive.serial_number for drive in known] == ["serial-sda", "SERIAL-SDZ"]
     assert [(one.server, one.claim) for one in server.status.owed_drives] == [("s1", "default/c1")]
 
@@ -333,6 +325,15 @@ async def test_a_clean_drive_may_move(model: str) -> None:
         await other_server(w)
         server = await w.discover("s2")
     assert server.status.owed_drives == ()
+
+
+async def _next_claim_waits(w: World) -> Server:
+    """A claim gets s2 and could boot it, but for the drives."""
+    await w.add_claim("c2", serverRef={"name": "s2"})
+    await w.until("Reserved", "s2")
+    await w.settle()
+    await w.config_ready("c2", "default")
+    return await w.until_true(is_waiting, "s2")
 
 
 async def _available(w: World) -> None:

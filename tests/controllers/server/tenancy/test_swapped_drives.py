@@ -58,7 +58,8 @@ async def test_drives_that_were_swapped_between_two_tenants_are_not_erased() -> 
 
 @pytest.mark.behaviour(
     "Cleanup",
-    "Error `SanitizationOwed` says in which server a missing drive was erased, with the evidence, and how to accept.",
+    "Error `SanitizationOwed` says in which server a missing drive was erased, with the evidence, and how to accept "
+    "it.",
 )
 async def test_an_owed_drive_that_was_erased_in_another_server_is_named_with_its_evidence() -> None:
     """Of two servers whose drives were swapped, each erases the drive that the other one owes."""

@@ -16,7 +16,7 @@ class Record(StrEnum):
     """What `status.tenancy` has."""
 
     NONE = "no record of tenancy"
-    OLD = "fields of an earlier version"
+    OLD = "a record in the fields of an earlier version"
     PRESENT = "a record of tenancy"
 
 
@@ -24,25 +24,25 @@ class Annotation(StrEnum):
     """What the annotation `metal.ironcore.dev/tenancy` has."""
 
     NONE = "no annotation"
-    NEW = "the annotation of a new Server"
-    HARMLESS = "an annotation without claim and data"
-    DANGEROUS = "an annotation with a claim or data"
+    NEW = "the annotation `{}` of a new Server"
+    HARMLESS = "the annotation without claim and data"
+    DANGEROUS = "the annotation with a claim or data"
 
 
 class Status(StrEnum):
     """Whose state it is: this operator always writes `status.since`."""
 
     EMPTY = "no state"
-    FOREIGN = "a state without `since`"
-    OWN = "a state with `since`"
+    FOREIGN = "a state without `status.since`"
+    OWN = "a state with `status.since`"
 
 
 class Claim(StrEnum):
     """What `spec.serverClaimRef` refers to."""
 
-    NONE = "no claim reference"
-    NOT_BOOTED = "a claim reference"
-    MAY_HAVE_BOOTED = "a claim that may have booted"
+    NONE = "`spec.serverClaimRef` is not set"
+    NOT_BOOTED = "`spec.serverClaimRef` is set"
+    MAY_HAVE_BOOTED = "its claim may have booted"
 
 
 class Owner(StrEnum):
@@ -102,23 +102,26 @@ class Row:
     never: str = ""
 
 
-_REBUILT = "as in the annotation (Event `StatusLost`); drives from every source"
-_TAKEN_OVER = "`TakenOver=False`, wait `TakeoverGoAhead` unless its power is as its state requires"
+_REBUILT = "Event `StatusLost`; the record is that of the annotation"
+_TAKEN_OVER = "`TakenOver=False`; wait `TakeoverGoAhead` if its power is not as its state requires"
 ROWS = (
-    Row("of an earlier version", (Record.OLD,), Action.CONVERT, never="read by its old fields again"),
+    Row("of an earlier version", (Record.OLD,), Action.CONVERT, never="two records that differ"),
     Row(
         "restored without status", (Record.NONE, Annotation.DANGEROUS, Status.EMPTY), Action.REBUILD,
         state=State.RESERVED, reported=_REBUILT, never="discovered before its claim is gone and it is erased",
     ),
     Row(
         "status lost", (Record.NONE, Annotation.DANGEROUS, Annotation.HARMLESS), Action.REBUILD, reported=_REBUILT,
-        never="taken for another operator's, or for one without drives",
+        never="treated as another operator's, or as one without drives",
     ),
     Row(
         "new, status lost", (Record.NONE, Annotation.NEW, Status.OWN, Status.FOREIGN), Action.REBUILD, Data.CLEAN,
-        reported=_REBUILT, never="taken for another operator's",
+        reported=_REBUILT, never="treated as another operator's",
     ),
-    Row("of an earlier version, unused", (Record.NONE, Status.OWN), Action.CONVERT, never="asked for a decision"),
+    Row(
+        "of an earlier version, unused", (Record.NONE, Status.OWN), Action.CONVERT,
+        never="treated as another operator's",
+    ),
     Row(
         "restored, claimed", (Status.EMPTY, Claim.NOT_BOOTED, Claim.MAY_HAVE_BOOTED), Action.KEEP_FOR_CLAIM,
         Data.UNKNOWN, State.RESERVED, "`BootAssumed=True StatusLost`", "booted over the network",

@@ -77,18 +77,21 @@ def system_of(scope: Scope) -> str:
 
 def _in_servers(scope: Scope, drive: KnownDrive) -> list[OwedDrive]:
     """The other Servers that had the drive when a claim may have written to it."""
-    near = {
-        s.metadata.name: s for key in drive_identity.keys(drive) for s in scope.deps.servers.by_index(BY_DRIVE, key)
-    }
-    near.pop(scope.name, None)
     return [
         OwedDrive(
-            drive=drive, server=name, claim_uid=tenancy.of(server).uid,
+            drive=drive, server=server.metadata.name, claim_uid=tenancy.of(server).uid,
             policy=tenancy.of(server).policy or scope.settings.sanitization_policy,
         )
-        for name, server in sorted(near.items())
+        for server in others_with_key(scope, drive)
         if tenancy.may_hold_data(server) and drive_identity.find(drive, drives_of(server)) is not None
     ]  # fmt: skip
+
+
+def others_with_key(scope: Scope, drive: KnownDrive) -> list[Server]:
+    """The other Servers with a drive that shares a key with this one, by name; it may be another drive."""
+    near = (one for key in drive_identity.keys(drive) for one in scope.deps.servers.by_index(BY_DRIVE, key))
+    found = {one.metadata.name: one for one in near if one.metadata.name != scope.name}
+    return [found[name] for name in sorted(found)]
 
 
 class _Claims:

@@ -1,4 +1,4 @@
-"""Keeps a copy of the record of tenancy outside of the status, and rebuilds a status that was lost from it.
+"""Keeps a copy of the record of tenancy outside of the status, and rebuilds from it a status that was lost.
 
 `mark` adds the annotation (`metal.machine.kept_tenancy`) to the first write of a new Server. `keep` writes it before
 the machine is touched for a claim; `change` adds it to another write when the record becomes harmless. A Server with
@@ -84,12 +84,8 @@ def _with_boot(scope: Scope, known: Tenancy) -> Tenancy:
 
 async def _drives(scope: Scope, value: str) -> tuple[KnownDrive, ...]:
     """The drives of every source, each once; the probe's own report names them best."""
-    found = list(scope.status.drives)
     kept, listed = kept_tenancy.drives_in(value), drives_in(scope.status.storages)
-    for drive in (*kept, *await _reported(scope), *await _in_evidence(scope), *listed):
-        if drive_identity.find(drive, tuple(found)) is None:
-            found.append(drive)
-    return tuple(found)
+    return drive_identity.union(scope.status.drives, kept, await _reported(scope), await _in_evidence(scope), listed)
 
 
 async def _reported(scope: Scope) -> tuple[KnownDrive, ...]:
@@ -103,7 +99,7 @@ async def _reported(scope: Scope) -> tuple[KnownDrive, ...]:
 
 
 async def _in_evidence(scope: Scope) -> tuple[KnownDrive, ...]:
-    """The drives in evidence that is not concluded well: what it owes must not be forgotten."""
+    """The drives in evidence of an erasure that is outstanding and was not accepted."""
     context = scope.context
     label = f"{context.kinds.key(MACHINE)}={machine(scope.server.uuid)}"
     listed = list((await context.client.list(context.kinds.evidence, labels=label)).items)

@@ -13,8 +13,7 @@ import msgspec
 from metal.api.sanitization import KnownDrive, OwedDrive
 from metal.api.server import Server
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy.drive_search import drives_of
-from metal.evidence.outstanding import BY_DRIVE
+from metal.controllers.server.tenancy.drive_search import drives_of, others_with_key
 from metal.kube.meta.objects import Key
 from metal.machine import drive_identity
 
@@ -46,11 +45,7 @@ def advice(scope: Scope, owed: Iterable[OwedDrive]) -> str:
 
 
 def _is_listed_elsewhere(scope: Scope, drive: KnownDrive) -> bool:
-    near = {
-        s.metadata.name: s for key in drive_identity.keys(drive) for s in scope.deps.servers.by_index(BY_DRIVE, key)
-    }
-    near.pop(scope.name, None)
-    return any(_is_by_serial_only(drive, one) for one in near.values())
+    return any(_is_by_serial_only(drive, one) for one in others_with_key(scope, drive))
 
 
 def _is_by_serial_only(drive: KnownDrive, server: Server | None) -> bool:

@@ -1,36 +1,35 @@
 """Corrects a record of tenancy that is older than the tenancy: a status from a backup was written over a newer one.
 
-Such a record is complete, so that it is not lost (`lost_status`), but it does not know the claim that has booted since:
-the machine of that claim would be switched off, booted or given away. Two witnesses outlive the status:
+Such a record is complete, so that `lost_status` does not rebuild it, but the claim that has booted since is missing in
+it: the machine of that claim would be switched off, booted or given away. Two other sources have that claim:
 
 - the claim: its condition Booted is never withdrawn, and `spec.serverRef` names this server. The record is brought up
   to date with it, and `spec.serverClaimRef` is written again. When the record has the data of another tenant, nothing
   is changed and the server waits for an administrator (`FormerTenant`).
-- the annotation `metal.ironcore.dev/tenancy`, which is written after the record: it knows of a boot, and of data on the
-  drives of a server that no claim holds, only when the record does. Otherwise the record is rebuilt from it.
+- the annotation `metal.ironcore.dev/tenancy`, which is written after the record. If it has a boot, or data on the
+  drives of a server that no claim holds, and the record has not, then the record is older and is rebuilt from it.
 
 A claim is read from the API before anything is decided by it.
 """
 
 import msgspec
 
-from metal.api import names
 from metal.api.claim import ServerClaim
 from metal.api.sanitization import KnownDrive
 from metal.api.server import State
 from metal.api.tenancy import ClaimBoot, Tenancy
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy.tenancy import refer_to
+from metal.controllers.server.tenancy import lost_status
+from metal.controllers.server.tenancy.tenancy import read_claim, refer_to
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
-from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.machine import drive_identity, kept_tenancy, tenancy
 
 _UNCLAIMED = (State.INITIAL, State.DISCOVERY, State.AVAILABLE)
-"""States in which the annotation is as dangerous as the record; in others it may be written a moment later."""
+"""States in which the annotation has been brought up to date with the record; in others it may lag behind."""
 
 
 async def run(scope: Scope) -> Requeue | None:
@@ -60,13 +59,9 @@ def _is_recorded(scope: Scope, claim: ServerClaim) -> bool:
 
 async def _confirmed(scope: Scope, cached: ServerClaim) -> ServerClaim | None:
     """The claim as the API has it, if it has booted on this server."""
-    meta = cached.metadata
-    try:
-        claim = await scope.context.client.get(scope.context.kinds.claim, meta.name, meta.namespace)
-    except NotFound:
-        return None
-    ref = claim.spec.server_ref
-    return claim if _has_booted(claim) and ref is not None and ref.name == scope.name else None
+    claim = await read_claim(scope, cached.metadata.name, cached.metadata.namespace)
+    ref = claim.spec.server_ref if claim is not None else None
+    return claim if claim is not None and _has_booted(claim) and ref is not None and ref.name == scope.name else None
 
 
 async def _belongs_to(scope: Scope, claim: ServerClaim) -> Requeue:
@@ -84,7 +79,7 @@ async def _belongs_to(scope: Scope, claim: ServerClaim) -> Requeue:
 
 def _brought_up(scope: Scope, claim: ServerClaim) -> Tenancy:
     """The record with this claim and its boot; policy and generation are the higher of what is known."""
-    kept = kept_tenancy.rebuilt(_annotation(scope), scope.now)
+    kept = kept_tenancy.rebuilt(lost_status.annotation(scope) or "", scope.now)
     base = kept if kept.uid == claim.metadata.uid else scope.tenancy
     dirty = tenancy.served(tenancy.not_erased(base, scope.now), scope.now)
     generation = max(claim.status.boot_generation, base.boot.boot_generation if base.boot is not None else 0)
@@ -93,17 +88,9 @@ def _brought_up(scope: Scope, claim: ServerClaim) -> Tenancy:
     return msgspec.structs.replace(tenancy.begin(dirty, claim), boot=boot, policy=policy)
 
 
-def _annotation(scope: Scope) -> str:
-    return scope.server.metadata.annotations.get(scope.context.kinds.key(names.TENANCY), "")
-
-
 def _drives(scope: Scope) -> tuple[KnownDrive, ...]:
     """The drives of the record and those of the annotation, each once."""
-    found = list(scope.status.drives)
-    for drive in kept_tenancy.drives_in(_annotation(scope)):
-        if drive_identity.find(drive, tuple(found)) is None:
-            found.append(drive)
-    return tuple(found)
+    return drive_identity.union(scope.status.drives, kept_tenancy.drives_in(lost_status.annotation(scope) or ""))
 
 
 def _wait(scope: Scope, claim: ServerClaim) -> Requeue:
@@ -119,8 +106,8 @@ def _wait(scope: Scope, claim: ServerClaim) -> Requeue:
 
 
 def _from_annotation(scope: Scope) -> Requeue | None:
-    """Rebuild the record from the annotation when that knows of a boot, or of data, and the record does not."""
-    value, known = _annotation(scope), scope.tenancy
+    """Rebuild the record from the annotation when that has a boot, or data, which the record has not."""
+    value, known = lost_status.annotation(scope), scope.tenancy
     if not value:
         return None
     kept = kept_tenancy.rebuilt(value, scope.now)

@@ -25,7 +25,7 @@ from metal.controllers.server.netboot.progress import is_recorded
 from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy.crds import await_crds
-from metal.kube.client.errors import NotFound
+from metal.controllers.server.tenancy.tenancy import read_claim
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission
 
@@ -75,11 +75,8 @@ def _is_under_way(scope: Scope, wanted: int) -> bool:
 async def _is_cache_current(scope: Scope, claim: ServerClaim) -> bool:
     """False while the cache is behind the API."""
     meta = claim.metadata
-    try:
-        fresh = await scope.context.client.get(scope.context.kinds.claim, meta.name, meta.namespace)
-    except NotFound:
-        return False
-    if fresh.metadata.uid != meta.uid or fresh.metadata.deletion_timestamp is not None:
+    fresh = await read_claim(scope, meta.name, meta.namespace)
+    if fresh is None or fresh.metadata.uid != meta.uid or fresh.metadata.deletion_timestamp is not None:
         return False
     boot = scope.tenancy.boot
     return fresh.spec == claim.spec and requests_boot(fresh, boot) == requests_boot(claim, boot)

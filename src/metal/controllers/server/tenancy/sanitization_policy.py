@@ -2,7 +2,7 @@
 
 The claim's policy applies where it is not weaker than the required one: the server's label, else the setting. With
 opt-out a claim may require less than the setting, never less than the label. Once data of a claim may be on the
-drives, its policy is only raised, whoever changes claim, label or setting. Until then it follows them: a claim whose
+drives, its policy is only raised by a change of claim, label or setting. Until then it follows them: a claim whose
 first boot script was not served has left nothing, so a lower policy gives away no data. A dropped
 `spec.sanitizationPolicy` is refused by the API at any time (422).
 

@@ -24,11 +24,16 @@ async def find_claim(scope: Scope) -> ServerClaim | None:
         return None
     claim = scope.deps.claims.get(Key(ref.name, ref.namespace))
     if claim is None or not _holds(claim, scope):
-        try:
-            claim = await scope.context.client.get(scope.context.kinds.claim, ref.name, ref.namespace)
-        except NotFound:
-            return None
-    return claim if _holds(claim, scope) else None
+        claim = await read_claim(scope, ref.name, ref.namespace)
+    return claim if claim is not None and _holds(claim, scope) else None
+
+
+async def read_claim(scope: Scope, name: str, namespace: str) -> ServerClaim | None:
+    """The claim as the API has it, because the cache may be behind; None when it does not exist. Raises ApiError."""
+    try:
+        return await scope.context.client.get(scope.context.kinds.claim, name, namespace)
+    except NotFound:
+        return None
 
 
 def _holds(claim: ServerClaim, scope: Scope) -> bool:
