@@ -1,4 +1,4 @@
-"""Finds the erasure in another server of a drive that this server owes, for the text of Error `SanitizationOwed`.
+"""Finds the erasure of a missing drive in another server, for the text of Error `SanitizationOwed`.
 
 A drive that was moved may be erased where it is now. The evidence of that server names it, but whether a tenant used it
 here afterwards is known to an administrator only: so the text says where and when it was erased, and how to accept it.
@@ -7,10 +7,10 @@ here afterwards is known to an administrator only: so the text says where and wh
 from metal.api.names import OPERATION
 from metal.api.sanitization import DriveErasure, KnownDrive, Result, SanitizationEvidence
 from metal.controllers.server.scope import Scope
+from metal.controllers.server.tenancy.drive_search import others_with_key
 from metal.controllers.server.tenancy.sanitization_result import ACCEPT
 from metal.evidence import record
 from metal.evidence.drives import describe
-from metal.evidence.outstanding import BY_DRIVE
 from metal.evidence.verdict import is_weaker, missing
 from metal.kube.meta.clock import timestamp
 from metal.machine import drive_identity
@@ -36,11 +36,7 @@ async def sentence(scope: Scope) -> str:
 
 async def _where(scope: Scope, drive: KnownDrive) -> str:
     """The erasure of the drive in another server that lists it, after the boot of this server's last tenant."""
-    near = {
-        s.metadata.name: s for key in drive_identity.keys(drive) for s in scope.deps.servers.by_index(BY_DRIVE, key)
-    }
-    near.pop(scope.name, None)
-    for name, server in sorted(near.items()):
+    for server in others_with_key(scope, drive):
         evidence = await record.find(scope.context.client, scope.context.kinds, server.status.sanitization_evidence)
         if evidence is None or not _is_later(scope, evidence):
             continue
@@ -48,7 +44,7 @@ async def _where(scope: Scope, drive: KnownDrive) -> str:
         if erased is not None:
             when = timestamp(evidence.status.ended_at) if evidence.status.ended_at is not None else "an unknown time"
             proof = f"{erased.class_}, SanitizationEvidence {evidence.metadata.name}"
-            return f"{describe(drive)} was erased in server {name} at {when} ({proof})"
+            return f"{describe(drive)} was erased in server {server.metadata.name} at {when} ({proof})"
     return ""
 
 

@@ -25,9 +25,8 @@ from metal.bmc.power import PowerState
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy.ownership import Ownership, names_another, ownership, record_of
-from metal.controllers.server.tenancy.tenancy import refer_to
+from metal.controllers.server.tenancy.tenancy import read_claim, refer_to
 from metal.controllers.shared.indexes import BY_SERVER
-from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission
 from metal.machine import tenancy
@@ -35,11 +34,11 @@ from metal.machine import tenancy
 
 async def before_release(scope: Scope) -> Requeue | None:
     """None when no claim may own the data; else the server is given back, or waits. Raises ApiError."""
-    near = scope.deps.claims.by_index(BY_SERVER, scope.name)
-    found = [claim for one in near if (claim := await _read(scope, _ref(one))) is not None]
-    tenant = scope.tenancy.claim_ref
-    if tenant is not None and tenant.name and (claim := await _read(scope, tenant)) is not None:
-        found.append(claim)
+    near, tenant = scope.deps.claims.by_index(BY_SERVER, scope.name), scope.tenancy.claim_ref
+    names = {(one.metadata.name, one.metadata.namespace): None for one in near}
+    if tenant is not None and tenant.name:
+        names[tenant.name, tenant.namespace] = None
+    found = [claim for name in names if (claim := await read_claim(scope, *name)) is not None]
     return await _protect(scope, found)
 
 
@@ -58,13 +57,6 @@ async def before_erasure(scope: Scope) -> Requeue | None:
 def _ref(claim: ServerClaim) -> TenantRef:
     meta = claim.metadata
     return TenantRef(namespace=meta.namespace, name=meta.name, uid=meta.uid)
-
-
-async def _read(scope: Scope, ref: TenantRef) -> ServerClaim | None:
-    try:
-        return await scope.context.client.get(scope.context.kinds.claim, ref.name, ref.namespace)
-    except NotFound:
-        return None
 
 
 async def _protect(scope: Scope, claims: Iterable[ServerClaim]) -> Requeue | None:
