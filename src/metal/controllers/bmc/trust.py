@@ -52,8 +52,9 @@ async def _keep(scope: Scope, field: str) -> None:
         await scope.commit()
         scope.event(
             "Warning", "PinRestored",
-            f"another client changed the status: {pin.sha256} is pinned again, from the annotation "
-            f"{kinds.key(pins.ANNOTATIONS[field])}",
+            f"the status did not have this pin: {pin.sha256} is pinned again, from the annotation "
+            f"{kinds.key(pins.ANNOTATIONS[field])}. Another client changed the status, or a manager was stopped "
+            "between the two writes",
         )  # fmt: skip
 
 
