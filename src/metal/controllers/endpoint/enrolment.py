@@ -20,7 +20,7 @@ from metal.api.bmc import BMC, BMCSecret, Pin
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
-from metal.api.names import MANAGER_UUID, PINNED_CERTIFICATE
+from metal.api.names import MANAGER_UUID
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
 from metal.bmc.pool import BMCEndpoint
 from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
@@ -79,7 +79,7 @@ class Enrolment:
                 await self._store_pin(name, pin)
             credential, manager_uuid = await self._find_credential(endpoint, prefix, pin)
             manifest = secret_manifest(name, credential)
-            manifest["metadata"]["annotations"] = self._device(pin, manager_uuid)
+            manifest["metadata"]["annotations"] = self._device(name, pin, manager_uuid)
             with withheld():
                 self._deps.secrets.observe(await self._context.client.create(kinds.bmc_secret, manifest))
         if self._deps.bmcs.get(Key(name)) is None:
@@ -90,16 +90,18 @@ class Enrolment:
         """Create the BMC of the device that has accepted the BMCSecret. Raises ApiError."""
         name, kinds = endpoint.metadata.name, self._context.kinds
         secret = self._deps.secrets.get(Key(name))
-        notes = secret.metadata.annotations if secret is not None else {}
-        seen = notes.get(kinds.key(PINNED_CERTIFICATE))
-        pin = Pin(sha256=seen, since=self._context.clock().replace(microsecond=0)) if seen else None
-        await self.create_bmc(endpoint, bmc_manifest(name, prefix, notes.get(kinds.key(MANAGER_UUID), "")), pin)
+        uuid = secret.metadata.annotations.get(kinds.key(MANAGER_UUID), "") if secret is not None else ""
+        manifest = bmc_manifest(name, prefix, uuid)
+        now = self._context.clock().replace(microsecond=0)
+        pin = pins.restored(msgspec.convert(manifest, BMC), kinds, "certificate", now, secret)
+        await self.create_bmc(endpoint, manifest, pin)
         await self._store_pin(name, pin)
 
-    def _device(self, pin: Pin | None, manager_uuid: str) -> dict[str, str]:
-        """The annotations of the BMCSecret that say which device has accepted it."""
-        known = {PINNED_CERTIFICATE: pin.sha256 if pin is not None else "", MANAGER_UUID: manager_uuid}
-        return {self._context.kinds.key(key): value for key, value in known.items() if value}
+    def _device(self, name: str, pin: Pin | None, manager_uuid: str) -> dict[str, str]:
+        """The annotations of a new BMCSecret that say which device has accepted it."""
+        kinds = self._context.kinds
+        notes = {kinds.key(MANAGER_UUID): manager_uuid} if manager_uuid else {}
+        return notes | pins.in_secret(kinds, {"certificate": pin.sha256} if pin is not None else {}, name)
 
     async def create_bmc(self, endpoint: Endpoint, manifest: dict[str, Any], pin: Pin | None = None) -> None:
         """Create the BMC, with its finalizer, its pin, and the annotation of one that waits for an approval.
