@@ -65,9 +65,19 @@ async def _by_approval(r: Rack) -> None:
 
 
 async def _by_serial(r: Rack) -> None:
-    """Found by its lease; its serial number is expected, and that of another one is not."""
+    """Found by its lease; its serial number is expected."""
     r.plug(1, present=(system(1, serial_number="sn-1"),))
     await r.lease(1)
+
+
+async def _by_decision(r: Rack) -> None:
+    """Found by its lease; its serial number is not expected, and it is approved before a Server is created."""
+    r.plug(1)
+    await r.lease(1)
+    await until(r, "PendingApproval")
+    await asyncio.sleep(5)
+    assert await r.servers() == {}
+    await approve(r)
 
 
 async def _by_hand(r: Rack) -> None:
@@ -80,6 +90,7 @@ Story = Callable[[Rack], Awaitable[None]]
 STORIES: dict[str, tuple[Story, BMCEndpointDefaults, str]] = {
     "approved": (_by_approval, policy(manual=True), "e1"),
     "expected": (_by_serial, policy(expected=("SN 1",)), "e1"),
+    "unexpected": (_by_decision, policy(expected=("SN 9",)), "e1"),
     "bound": (_by_hand, BMCEndpointDefaults(), "b1"),
 }
 
