@@ -183,6 +183,29 @@ async def test_a_bmc_that_waits_is_enrolled_when_the_configuration_no_longer_ask
     assert found.metadata.annotations[APPROVAL] == "approved"
 
 
+@pytest.mark.behaviour(
+    "BMC", "With a change of enrolment.approval to Manual, enrolled BMCs stay enrolled; only new ones need an approval."
+)
+async def test_a_bmc_that_is_enrolled_needs_no_approval_after_a_change_to_manual() -> None:
+    """The next manager has another configuration. A BMC object that the lease creates again is a new one."""
+    async with rack() as r:
+        for number in (1, 2):
+            r.plug(number)
+        await r.lease(1)
+        before = await until(r, "Enabled")
+        r.defaults = policy(manual=True)
+        await r.restart()
+        await r.lease(2)
+        await until(r, "PendingApproval", "e2")
+        await asyncio.sleep(600)
+        after = await r.bmc("e1")
+        await r.user.delete(KINDS.bmc, "e1")
+        again = await until(r, "PendingApproval")
+    assert (after.status.state, ready(after)[0], after.metadata.uid) == ("Enabled", "True", before.metadata.uid)
+    assert APPROVAL not in after.metadata.annotations
+    assert again.metadata.uid != before.metadata.uid
+
+
 @pytest.mark.behaviour("Endpoint", "No password of the MAC prefix file is sent in plain text unless the entry says so.")
 async def test_plain_text_needs_a_word_of_the_entry() -> None:
     """bmc.scheme http of the configuration is not sufficient; protocolScheme http of the entry is."""
