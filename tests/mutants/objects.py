@@ -17,15 +17,9 @@ from metal.controllers.maintenance.queue_order import ApprovalRules
 from metal.controllers.server import clock_jump, duplicates, reconciler
 from metal.controllers.server.bmc import failing, reported_interfaces
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import (
-    adoption,
-    drive_search,
-    living_claims,
-    owed_drives,
-    sanitization_policy,
-    unknown_data,
-)
-from metal.controllers.server.tenancy.adoption_table import Annotation
+from metal.controllers.server.tenancy import drive_search, living_claims, owed_drives, sanitization_policy
+from metal.controllers.server.tenancy.adoption import adoption, unknown_data
+from metal.controllers.server.tenancy.adoption.adoption_table import Annotation
 from metal.controllers.shared import reconciled, secret_use
 from metal.kube.controller.own_writes import OwnWrites
 from metal.machine import charge, identity, tenancy
@@ -38,12 +32,8 @@ from tests.controllers.maintenance import test_queue
 from tests.controllers.server import test_causes, test_failed_operations
 from tests.controllers.server import test_duplicates as of_servers
 from tests.controllers.server.states import test_reported_interfaces
-from tests.controllers.server.tenancy import (
-    test_lost_status,
-    test_owed_drives,
-    test_sanitization_policy,
-    test_unknown_data,
-)
+from tests.controllers.server.tenancy import test_owed_drives, test_sanitization_policy
+from tests.controllers.server.tenancy.adoption import test_lost_status, test_unknown_data
 from tests.controllers.shared import test_reconciled, test_secret_use
 
 Switch = Callable[[pytest.MonkeyPatch], None]
