@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from metal.controllers.bmc import duplicates as bmcs
-from metal.controllers.bmc import servers
+from metal.controllers.bmc.enrolment import duplicates as bmcs
+from metal.controllers.bmc.enrolment import servers
 from metal.controllers.claim import matching
 from metal.controllers.maintenance.queue_order import ApprovalRules
 from metal.controllers.server import clock_jump, duplicates, reconciler
@@ -25,8 +25,8 @@ from metal.kube.controller.own_writes import OwnWrites
 from metal.machine import charge, identity, tenancy
 from metal.machine.system_lease import SystemLeases
 from metal.machine.uuids import spellings
-from tests.controllers.bmc import test_duplicates as of_bmcs
-from tests.controllers.bmc import test_identity as enrolment
+from tests.controllers.bmc.enrolment import test_duplicates as of_bmcs
+from tests.controllers.bmc.enrolment import test_identity as enrolment
 from tests.controllers.claim import test_age, test_lost
 from tests.controllers.maintenance import test_queue
 from tests.controllers.server import test_causes, test_failed_operations

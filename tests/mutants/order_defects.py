@@ -11,7 +11,7 @@ from metal.controllers.shared.scope import StatusScope
 from metal.kube.meta.objects import Key, key_of
 from metal.machine import identity
 from metal.machine.uuids import spellings
-from tests.controllers.bmc import test_identity
+from tests.controllers.bmc.enrolment import test_identity
 from tests.controllers.claim import test_age, test_restored_server
 from tests.controllers.server import test_causes
 from tests.controllers.server.tenancy import test_owed_drives

@@ -18,7 +18,7 @@ from metal.codegen import site_roles
 from metal.codegen.crd_files import to_yaml
 from metal.config.options import Election
 from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.bmc import servers, system_present
+from metal.controllers.bmc.enrolment import servers, system_present
 from metal.controllers.bmcsecret import reconciler as bmcsecret
 from metal.controllers.bootconfig import reconciler as boot_operator
 from metal.controllers.claim import boot_config

@@ -9,8 +9,8 @@ from metal.bmc.errors import BMCTimeout, BMCUnreachable
 from metal.bmc.pool import Pool
 from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
-from metal.controllers.bmc import duplicates
 from metal.controllers.bmc.dns_template import Template
+from metal.controllers.bmc.enrolment import duplicates
 from metal.controllers.bmc.reconciler import BMCReconciler
 from metal.controllers.bmc.scope import BY_ENDPOINT, Deps
 from metal.controllers.bmc.settings import BMCSettings
