@@ -20,7 +20,8 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import drive_search, living_claims, owed_drives, sanitization_policy
 from metal.controllers.server.tenancy.adoption import adoption, unknown_data
 from metal.controllers.server.tenancy.adoption.adoption_table import Annotation
-from metal.controllers.shared import reconciled, secret_use
+from metal.controllers.shared import reconciled
+from metal.controllers.shared.access import secret_use
 from metal.kube.controller.own_writes import OwnWrites
 from metal.machine import charge, identity, tenancy
 from metal.machine.system_lease import SystemLeases
@@ -34,7 +35,8 @@ from tests.controllers.server import test_duplicates as of_servers
 from tests.controllers.server.states import test_reported_interfaces
 from tests.controllers.server.tenancy import test_owed_drives, test_sanitization_policy
 from tests.controllers.server.tenancy.adoption import test_lost_status, test_unknown_data
-from tests.controllers.shared import test_reconciled, test_secret_use
+from tests.controllers.shared import test_reconciled
+from tests.controllers.shared.access import test_secret_use
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 Test = Callable[[], Awaitable[None]]

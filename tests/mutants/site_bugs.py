@@ -16,8 +16,8 @@ from metal.controllers.endpoint.enrolment import Enrolment
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import sanitization, sanitization_result
 from metal.controllers.server.tenancy.adoption import lost_status
-from metal.controllers.shared import pins
-from metal.controllers.shared.enrolment_policy import EnrolmentPolicy
+from metal.controllers.shared.access import pins
+from metal.controllers.shared.access.enrolment_policy import EnrolmentPolicy
 from metal.evidence.chain import Chain
 from metal.machine import boot_window
 from tests.apiserver import test_client

@@ -33,7 +33,7 @@ from metal.controllers.server import reconciler as server
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.states import discovery
 from metal.controllers.server.tenancy import living_claims, tenancy
-from metal.controllers.shared import authorities, secret_use
+from metal.controllers.shared.access import authorities, secret_use
 from metal.evidence import chain, keys, outstanding, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Permission, Right, Where, reasons, rights, rules

@@ -51,7 +51,7 @@ from metal.controllers.server.states import discovery, error, parked
 from metal.controllers.server.tenancy import erase_permission, owed_drives, sanitization_policy, sanitization_result
 from metal.controllers.server.tenancy.adoption import takeover
 from metal.controllers.server.traits import PowerOwner, traits_of
-from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
+from metal.controllers.shared.access.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
