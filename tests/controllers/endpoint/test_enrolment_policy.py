@@ -9,8 +9,8 @@ import pytest
 
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
-from metal.controllers.shared.enrolment_policy import EnrolmentPolicy, plain
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.enrolment_policy import EnrolmentPolicy, plain
 from tests.controllers.rack import KINDS, Rack, condition, rack, ready, soon, system
 
 pytestmark = pytest.mark.looptime

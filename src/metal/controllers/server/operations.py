@@ -48,15 +48,10 @@ from metal.controllers.server.netboot.progress import has_booted, is_in_progress
 from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import discovery, error, parked
-from metal.controllers.server.tenancy import (
-    erase_permission,
-    owed_drives,
-    sanitization_policy,
-    sanitization_result,
-    takeover,
-)
+from metal.controllers.server.tenancy import erase_permission, owed_drives, sanitization_policy, sanitization_result
+from metal.controllers.server.tenancy.adoption import takeover
 from metal.controllers.server.traits import PowerOwner, traits_of
-from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
+from metal.controllers.shared.access.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key

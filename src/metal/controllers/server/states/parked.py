@@ -22,7 +22,7 @@ from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_in_progress, is_unfinished
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import takeover
+from metal.controllers.server.tenancy.adoption import takeover
 from metal.controllers.server.tenancy.tenancy import assume_booted
 from metal.controllers.server.traits import TRAITS, traits_of
 from metal.kube.controller.controller import Requeue

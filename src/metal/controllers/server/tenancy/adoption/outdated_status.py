@@ -20,7 +20,7 @@ from metal.api.server import State
 from metal.api.tenancy import ClaimBoot, Tenancy
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status
+from metal.controllers.server.tenancy.adoption import lost_status
 from metal.controllers.server.tenancy.tenancy import read_claim, refer_to
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
