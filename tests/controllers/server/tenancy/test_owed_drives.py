@@ -12,7 +12,7 @@ from metal.bmc.inventory import Drive, Inventory, Storage
 from metal.bmc.systems import SystemInfo
 from tests.controllers.fakebmc import FakeBMC
 from tests.controllers.server.steps import claimed_and_booted, condition, maintain, operate, reasons, retry
-from tests.controllers.server.tenancy.test_recreated import key_lost_after_verdict
+from tests.controllers.server.tenancy.adoption.test_recreated import key_lost_after_verdict
 from tests.controllers.server.tenancy.test_sanitization import ERASE, disks, released
 from tests.controllers.world import KINDS, NS, World, world
 

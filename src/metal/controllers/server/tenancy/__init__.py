@@ -9,7 +9,7 @@ In the order of a server's life:
 4. The erasure: `sanitization_policy` decides how, `sanitization` and `firmware` execute it, `sanitization_result`
    judges the report.
 5. The drives: `drive_search` finds data of other servers' claims on drives; `owed_drives` waits, or has it erased;
-   `non_unique` is about serial numbers that several drives have.
+   `non_unique` is about serial numbers that several drives have, `record_key` about records that cannot be signed.
 
 May import `netboot`, `power`, `bmc`, `scope` and the layers below, no state. The package `adoption` may import the
 other modules, none of them imports it. Start reading in `tenancy`, then `adoption`, then `sanitization`.
