@@ -9,7 +9,7 @@ import pytest
 
 from metal.api.core import CONFIG_MAP, LEASE
 from metal.api.names import APPROVAL, PINNED_CERTIFICATE, REPORT_KEY
-from metal.controllers.shared.enrolment_policy import APPROVED, PENDING
+from metal.controllers.shared.access.enrolment_policy import APPROVED, PENDING
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.meta.objects import Kind
 from metal.sim.bmc.redfish_service import SimBMC

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from tests.controllers.endpoint.test_enrolment_policy import approve, policy, until
 from tests.controllers.rack import KINDS, Rack, rack, ready, soon, system
 from tests.controllers.tap import Tap

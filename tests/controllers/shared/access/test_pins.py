@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from metal.controllers.shared import pins
+from metal.controllers.shared.access import pins
 from tests.controllers.bmc.test_trust import FIRST, SECOND, TOFU, until
 from tests.controllers.rack import KINDS, Rack, rack, soon
 
