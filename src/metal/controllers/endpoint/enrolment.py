@@ -179,6 +179,8 @@ class Enrolment:
         bmc = self._deps.bmcs.get(Key(name))
         if bmc is None or pins.kept(bmc, kinds, "certificate") != pin.sha256:
             await client.patch(kind, name, pins.change(kinds, "certificate", pin.sha256))
+        elif bmc.status.certificate == pin:
+            return
         body = {"status": {"certificate": msgspec.to_builtins(pin)}}
         self._deps.bmcs.observe(await client.patch_status(kind, name, body))
 
