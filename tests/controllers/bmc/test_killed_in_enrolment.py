@@ -11,6 +11,8 @@ import pytest
 from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from tests.controllers.endpoint.test_enrolment_policy import approve, policy, until
 from tests.controllers.rack import KINDS, Rack, rack, ready, soon, system
+from tests.controllers.shared.access.test_secret_use import refer
+from tests.controllers.shared.access.test_secret_use import until as reach
 from tests.controllers.tap import Tap
 
 pytestmark = pytest.mark.looptime
@@ -19,13 +21,17 @@ NEVER = 10_000
 """A number of writes that no enrolment has."""
 
 
+async def _nothing() -> None:
+    """Nothing happens."""
+
+
 class Killer:
     """Kills the manager of a rack at the n-th moment before or after a write, and starts another one."""
 
     def __init__(self, r: Rack, number: int, moment: str = "") -> None:
         self.left, self.moment, self.where, self._rack = number, moment, "", r
         self._reached = asyncio.Event()
-        self.meanwhile: Callable[[], None] = lambda: None
+        self.meanwhile: Callable[[], Awaitable[None]] = _nothing
         """What happens while no manager runs."""
         r.client = tap = Tap(r.client)
         tap.trap = self._trap
@@ -45,7 +51,7 @@ class Killer:
         await self._reached.wait()
         await asyncio.sleep(0.1)
         await self._rack.runtime.stop(grace=0.0)
-        self.meanwhile()
+        await self.meanwhile()
         await self._rack.start(2)
 
     async def end(self) -> None:
@@ -151,7 +157,7 @@ async def test_a_password_goes_only_to_the_device_that_accepted_it(story: str, m
         r.defaults = replace(defaults, trust_on_first_use=True)
         killer = Killer(r, 0, f"{moment} create BMCSecret")
 
-        def replaced() -> None:
+        async def replaced() -> None:
             r.plug(1, certificate="cd" * 32)
 
         killer.meanwhile = replaced
@@ -165,3 +171,28 @@ async def test_a_password_goes_only_to_the_device_that_accepted_it(story: str, m
     assert other.calls
     assert (other.certificate, other.held_to) == ("cd" * 32, "ab" * 32)
     assert "CertificateChanged" in reasons
+
+
+@pytest.mark.behaviour(
+    "BMCSecret", "A BMC object that is created while no manager runs gets no password of a BMCSecret of another one."
+)
+@pytest.mark.parametrize(("moment", "first"), [("before", "SecretNotAllowed"), ("after", "Connected")])
+async def test_an_object_created_between_kill_and_restart_gets_no_password(moment: str, first: str) -> None:
+    """Killed beside the binding: it is kept, or both objects wait for allowedBMCs."""
+    async with rack(started=False) as r:
+        rogue = r.plug(9)
+        r.plug(1)
+        body = {"metadata": {"name": "b1"}, "data": {"username": "ZmFjdG9yeQ==", "password": "cHctZmFjdG9yeQ=="}}
+        await r.user.create(KINDS.bmc_secret, body)
+        await refer(r, "b1", 1, "b1")
+        killer = Killer(r, 0, f"{moment} patch BMCSecret b1")
+        killer.meanwhile = lambda: refer(r, "rogue", 9, "b1", tls={"insecureSkipVerify": True})
+        await r.start()
+        await soon(lambda: r.exists(KINDS.bmc, "rogue"))
+        await reach(r, "rogue", "SecretNotAllowed")
+        found = await reach(r, "b1", first)
+        await asyncio.sleep(300)
+        await killer.end()
+    assert killer.where
+    assert rogue.calls == []
+    assert first == "Connected" or "allowedBMCs" in found.status.waiting_for
