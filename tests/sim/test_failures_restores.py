@@ -84,6 +84,19 @@ async def _recreate_bmc(world: FailingPlane) -> None:
     await _recreate(world, KINDS.bmc, await _only(world, KINDS.bmc))
 
 
+async def _recreate_bound_bmc(world: FailingPlane) -> None:
+    """Its BMCSecret has no `allowedBMCs`, and is bound to it."""
+    name = (await _only(world, KINDS.bmc_secret)).metadata.name
+    await world.client.patch(KINDS.bmc_secret, name, {"allowedBMCs": None})
+    await asyncio.sleep(120)
+    await _recreate_bmc(world)
+
+
+async def _allow_bmc(world: FailingPlane) -> None:
+    name = (await _only(world, KINDS.bmc_secret)).metadata.name
+    await world.client.patch(KINDS.bmc_secret, name, {"allowedBMCs": [name]})
+
+
 async def _recreate_secret(world: FailingPlane) -> None:
     await _recreate(world, KINDS.bmc_secret, await _only(world, KINDS.bmc_secret))
 
@@ -177,6 +190,10 @@ UNPINNED = Fault(
     what="A backup brings back a BMC, with its status, from before its pin, and another certificate is shown.",
 )  # fmt: skip
 BMC = Fault(_recreate_bmc, what="A backup tool deletes a BMC, and with it its Server, and creates it again.")
+BOUND_BMC = Fault(
+    _recreate_bound_bmc, _allow_bmc, remedy="List the BMC in `allowedBMCs` of the BMCSecret.",
+    what="A backup tool deletes a BMC to which its BMCSecret is bound, and creates it again.",
+)  # fmt: skip
 SECRET = Fault(_recreate_secret, what="A backup tool deletes a BMCSecret and creates it again.")
 PASSWORD = Fault(
     _restore_password, _correct_password, what="A backup brings back a BMCSecret with an older password.",
@@ -205,6 +222,9 @@ ROWS = (
         message="is not the pinned one"),
     Row("BMC deleted and restored", "tenant", "", "ServerClaim: Bound=False ServerLost, Event StatusOutdated, "
         "BootAssumed=True StatusLost", may_report="Reserved", inject=BMC, also=_untouched),
+    Row("BMC with a bound BMCSecret deleted and restored", "tenant", "", "ServerClaim: Bound=False ServerLost, "
+        "BMC: Ready=False SecretNotAllowed, BMC: Event SecretNotAllowed, Event StatusOutdated", may_report="Reserved",
+        inject=BOUND_BMC, also=_untouched, message="in allowedBMCs of the BMCSecret"),
     Row("BMCSecret deleted and restored", "tenant", inject=SECRET, also=_untouched),
     Row("BMCSecret with an older password", "tenant", inject=PASSWORD, also=_untouched,
         **away("AuthenticationFailed", "refused the user name or password")),
