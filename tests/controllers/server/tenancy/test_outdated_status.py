@@ -224,7 +224,7 @@ async def test_two_managers_at_once_correct_a_record_and_change_no_machine(
 
 
 async def _restored_before(w: World, point: str, *, powered: PowerState = PowerState.ON) -> int:
-    """Everything at the Server is from this point before the boot of c1, and c1 is gone. Returns the requests so far."""
+    """The whole Server is from this point before the boot of c1, and c1 is gone. Returns the requests so far."""
     backups = await _claimed(w)
     w.bmc.power = powered
     requests = len(w.bmc.writes())
