@@ -13,7 +13,8 @@ of the boot and its digest in `status.bootWindow.erasureAsked`.
   until the claim is gone or an administrator accepts. `operation=retry` boots the probe again, which asks again
   (`ask_again`): this shows that the drive was returned.
 
-A probe of a former version does not ask; the evidence says so (`remarks`).
+A probe of a former version does not ask, and a registry of a former version answers without the manager; the evidence
+says so (`remarks`).
 """
 
 from datetime import timedelta
@@ -30,8 +31,8 @@ from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window, tenancy
 
 _NOT_ASKED = (
-    "the probe is of a former version and did not ask before it erased: drives that the BMC does not list were not "
-    "looked up"
+    "probe or registry is of a former version, and the erasure began without a question: drives that the BMC does not "
+    "list were not looked up"
 )
 
 
