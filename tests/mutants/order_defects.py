@@ -6,16 +6,18 @@ from metal.api.claim import ServerClaim
 from metal.bmc.power import PowerState
 from metal.controllers.claim import reconciler as claim_reconciler
 from metal.controllers.claim import waiting
-from metal.controllers.server.tenancy import adoption, living_claims, outdated_status, owed_drives
+from metal.controllers.server.tenancy import living_claims, owed_drives
+from metal.controllers.server.tenancy.adoption import adoption, outdated_status
 from metal.controllers.shared.scope import StatusScope
 from metal.kube.meta.objects import Key, key_of
 from metal.machine import identity, lease_tenancy
 from metal.machine.system_lease import SystemLeases
 from metal.machine.uuids import spellings
-from tests.controllers.bmc import test_identity
+from tests.controllers.bmc.enrolment import test_identity
 from tests.controllers.claim import test_age, test_restored_server
 from tests.controllers.server import test_causes
-from tests.controllers.server.tenancy import test_erase_permission, test_outdated_status, test_owed_drives
+from tests.controllers.server.tenancy import test_erase_permission, test_owed_drives
+from tests.controllers.server.tenancy.adoption import test_outdated_status
 from tests.mutants.objects import _pass, _without_step, defect
 
 

@@ -14,8 +14,8 @@ from metal.api.core import EVENT
 from metal.api.ipxe import IPXEBootConfig, IPXEBootConfigSpec
 from metal.api.meta import Condition
 from metal.bmc.errors import BMCServerError
-from metal.controllers.shared import authorities
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access import authorities
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.evidence.keys import KeyStore
 from metal.kube.client.errors import AlreadyExists, ApiError, Forbidden, Invalid, ServerError
 from metal.kube.meta.conditions import find

@@ -217,7 +217,7 @@ class BootConfigurationReconciler:
         meta, kind = config.metadata, self.deps.context.kinds.boot_config
         there = await self.deps.context.client.get(kind, meta.name, meta.namespace)
         if there.metadata.uid != meta.uid:
-            raise Conflict(f"{kind.kind} {meta.namespace}/{meta.name} was deleted and created again")
+            raise Conflict(f"{kind.kind} {key_of(config)} was deleted and created again")
 
     async def _child_state(self, found: IPXEBootConfig | None, state: str) -> None:
         if found is None or found.status.state == state:

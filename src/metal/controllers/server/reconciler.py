@@ -23,7 +23,7 @@ from metal.controllers.server.states import (
     reserved,
 )
 from metal.controllers.server.system_check import WrongSystem
-from metal.controllers.server.tenancy import adoption, outdated_status, takeover
+from metal.controllers.server.tenancy.adoption import adoption, outdated_status, takeover
 from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result

@@ -28,7 +28,7 @@ from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.traits import WAITS, traits_of
 from metal.controllers.shared import bmc_events
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.evidence.keys import KeyStore
 from metal.kube.cache.informer import Informer

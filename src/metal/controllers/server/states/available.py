@@ -11,7 +11,7 @@ from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status, unknown_data
+from metal.controllers.server.tenancy.adoption import lost_status, unknown_data
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
 

@@ -11,8 +11,9 @@ from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_unfinished
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import living_claims, lost_status, owed_drives, recreated, sanitization_policy
+from metal.controllers.server.tenancy import living_claims, owed_drives, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
+from metal.controllers.server.tenancy.adoption import lost_status, recreated
 from metal.kube.controller.controller import Requeue
 from metal.machine import lease_tenancy, tenancy
 

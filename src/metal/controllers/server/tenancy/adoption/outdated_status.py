@@ -23,12 +23,13 @@ from metal.api.server import State
 from metal.api.tenancy import ClaimBoot, Tenancy
 from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status
+from metal.controllers.server.tenancy.adoption import lost_status
 from metal.controllers.server.tenancy.tenancy import read_claim, refer_to
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
+from metal.kube.meta.objects import key_of
 from metal.machine import drive_identity, kept_tenancy, tenancy
 
 _UNCLAIMED = (State.INITIAL, State.DISCOVERY, State.AVAILABLE)
@@ -75,7 +76,7 @@ async def _belongs_to(scope: Scope, claim: ServerClaim) -> Requeue:
     await refer_to(scope, claim)
     scope.status = tenancy.without_old_fields(scope.status, _brought_up(scope, claim))
     scope.set(drives=_drives(scope), boot_window=None, power_request=None, operation_request=None, boot_attempts=0)
-    text = f"the status is older than the boot of claim {meta.namespace}/{meta.name}: it was restored from a backup"
+    text = f"the status is older than the boot of claim {key_of(claim)}: it was restored from a backup"
     scope.record_event("StatusOutdated", f"{text}. The machine is not changed; it is that claim's", warning=True)
     return scope.transition(State.RESERVED, text, warning=True)
 
@@ -126,7 +127,7 @@ def _wait(scope: Scope, claim: ServerClaim) -> Requeue:
     former = f"{known.namespace}/{known.name} (UID {known.uid})" if known is not None else "unknown"
     return scope.wait(
         WaitFor.FORMER_TENANT,
-        f"a manual decision: the last tenant is {former}, but the claim {meta.namespace}/{meta.name} has booted on "
+        f"a manual decision: the last tenant is {former}, but the claim {key_of(claim)} has booted on "
         "this server: one of both comes from a backup. The machine is not changed and nothing is erased. Delete that "
         f"claim if it has lost this server; or set status.tenancy.claimRef of the Server to it (UID {meta.uid}) and "
         "spec.serverClaimRef to keep its data",

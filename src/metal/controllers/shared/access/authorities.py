@@ -2,7 +2,7 @@
 
 from metal.api.bmc import TLSPolicy
 from metal.api.core import SECRET
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import NotFound
 from metal.kube.client.withheld import withheld
