@@ -29,8 +29,8 @@ from metal.controllers.shared.access import pins
 from metal.controllers.shared.access.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
 from metal.controllers.shared.access.problem import Problem
 from metal.controllers.shared.access.sessions import log_out
-from metal.controllers.shared.access.withheld import withheld
 from metal.kube.cache.informer import Informer
+from metal.kube.client.withheld import withheld
 from metal.kube.meta import permissions
 from metal.kube.meta.objects import Key
 

@@ -18,6 +18,8 @@ from metal.machine import tenancy
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved when a claim holds the server."""
+    if scope.memo.record_compared != scope.tenancy.since:
+        await scope.require_in_charge()
     if (unsettled := await unknown_data.settle_data(scope)) is not None:
         return unsettled
     if scope.tenancy.claim_ref is not None or tenancy.holds_data(scope.tenancy):

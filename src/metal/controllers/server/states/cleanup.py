@@ -15,7 +15,7 @@ from metal.controllers.server.tenancy import living_claims, owed_drives, sanitiz
 from metal.controllers.server.tenancy import sanitization as sanitize
 from metal.controllers.server.tenancy.adoption import lost_status, recreated
 from metal.kube.controller.controller import Requeue
-from metal.machine import tenancy
+from metal.machine import lease_tenancy, tenancy
 
 _ACCEPTED = "Accepted"
 
@@ -48,6 +48,8 @@ async def _sanitize(scope: Scope) -> Requeue | None:
         scope.set(tenancy=tenancy.accepted(scope.tenancy, "None", scope.now), boot_window=None)
         scope.condition(ConditionType.SANITIZED, False, "PolicyNone", sanitization_policy.left_data(scope))
         return None
+    if not tenancy.holds_data(scope.tenancy) and await _has_begun(scope):
+        scope.set(tenancy=tenancy.served(scope.tenancy, scope.now))
     if not tenancy.holds_data(scope.tenancy):
         scope.set(tenancy=tenancy.not_owed(scope.tenancy), boot_window=None)
         message = "nothing of the last tenant was served to the machine"
@@ -56,9 +58,17 @@ async def _sanitize(scope: Scope) -> Requeue | None:
     return await sanitize.run(scope)
 
 
+async def _has_begun(scope: Scope) -> bool:
+    """Whether the claim was booted although the record does not know: a backup of the record was restored."""
+    known = scope.tenancy
+    is_recorded = lease_tenancy.is_booting(scope.status, known)
+    return not is_recorded and await scope.deps.leases.has_begun(scope.server, known.uid)
+
+
 async def _release(scope: Scope) -> Requeue:
     """A manager that continues after a crash in here finds the result, and does not erase again."""
     result = scope.tenancy.sanitization
+    await scope.require_in_charge(again=True)  # the copy of the record is removed while it still names its claim
     changes: dict[str, object] = sanitization_policy.taints(scope)
     await recreated.close_records(scope)
     await owed_drives.settle(scope)

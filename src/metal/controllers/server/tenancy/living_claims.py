@@ -55,17 +55,28 @@ async def before_erasure(scope: Scope) -> Requeue | None:
     return await _protect(scope, (await scope.context.client.list(scope.context.kinds.claim)).items)
 
 
+async def are_there(scope: Scope) -> bool:
+    """Whether a claim in the API may own the data; nothing is changed. Raises ApiError."""
+    owners = _owners(scope, (await scope.context.client.list(scope.context.kinds.claim)).items)
+    return bool(owners.get(Ownership.PROVEN) or owners.get(Ownership.LIKELY))
+
+
 def _ref(claim: ServerClaim) -> TenantRef:
     meta = claim.metadata
     return TenantRef(namespace=meta.namespace, name=meta.name, uid=meta.uid)
 
 
-async def _protect(scope: Scope, claims: Iterable[ServerClaim]) -> Requeue | None:
+def _owners(scope: Scope, claims: Iterable[ServerClaim]) -> dict[Ownership, list[ServerClaim]]:
     known = record_of(scope.name, scope.tenancy.claim_ref)
     owners: dict[Ownership, list[ServerClaim]] = {}
     for claim in claims:
         if not names_another(claim, scope.name):
             owners.setdefault(ownership(claim, known), []).append(claim)
+    return owners
+
+
+async def _protect(scope: Scope, claims: Iterable[ServerClaim]) -> Requeue | None:
+    owners = _owners(scope, claims)
     if proven := owners.get(Ownership.PROVEN):
         return await _give_back(scope, proven[0])
     likely = owners.get(Ownership.LIKELY)
