@@ -20,7 +20,7 @@ from metal.controllers.shared.access import pins
 from metal.controllers.shared.access.bmc_endpoint import FirstUse, address_of_bmc, trust_of
 from metal.controllers.shared.access.problem import Problem
 from metal.controllers.shared.access.sessions import explain
-from metal.controllers.shared.access.withheld import withheld
+from metal.kube.client.withheld import withheld
 from metal.kube.controller.controller import Result
 
 ACCEPT_CERTIFICATE = "accept-certificate"
