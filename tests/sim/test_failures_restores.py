@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from metal.api.core import CONFIG_MAP, LEASE
-from metal.api.names import APPROVAL, PINNED_CERTIFICATE, REPORT_KEY
+from metal.api.names import APPROVAL, PINNED_CERTIFICATE, REPORT_KEY, TENANCY
 from metal.controllers.shared.access.enrolment_policy import APPROVED, PENDING
 from metal.kube.client.errors import AlreadyExists
 from metal.kube.meta.objects import Kind
@@ -120,6 +120,10 @@ async def _correct_password(world: FailingPlane) -> None:
 async def _restore_lease(world: FailingPlane) -> None:
     lease = await _only(world, LEASE)
     await _recreate(world, LEASE, lease, holderIdentity=FORMER, acquireTime=LONG_AGO)
+    tenant = {"namespace": "default", "name": "former", "uid": "11111111-0000-0000-0000-000000000000"}
+    kept = msgspec.json.encode({"data": "Dirty", "claimRef": tenant, "policy": "Clear", "since": LONG_AGO}).decode()
+    body = {"metadata": {"annotations": {KINDS.key(TENANCY): kept}}}
+    await world.client.patch(LEASE, lease.metadata.name, body, lease.metadata.namespace)
 
 
 async def _restore_report(world: FailingPlane) -> None:
@@ -199,7 +203,9 @@ PASSWORD = Fault(
     _restore_password, _correct_password, what="A backup brings back a BMCSecret with an older password.",
     remedy="Correct the password.",
 )  # fmt: skip
-SYSTEM_LEASE = Fault(_restore_lease, what="A backup brings back the Lease of a machine that names a former Server.")
+SYSTEM_LEASE = Fault(
+    _restore_lease, what="A backup brings back the Lease of a machine with a former Server and tenant."
+)
 REPORT = Fault(_restore_report, what="A backup brings back an older report of the probe.")
 ENDPOINT = Fault(
     _restore_endpoint,

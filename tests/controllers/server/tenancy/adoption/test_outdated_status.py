@@ -236,8 +236,8 @@ async def _restored_before(w: World, point: str, *, powered: PowerState = PowerS
 
 @pytest.mark.behaviour(
     "Cleanup",
-    "A Server whose status and annotations are older than its last tenancy is corrected from the Lease of its machine: "
-    "it is not given away, and its data is erased when an administrator decides so.",
+    "A Server that is older than its last tenancy, annotations included, is corrected from the Lease of its machine, "
+    "and an administrator decides.",
 )
 @pytest.mark.parametrize("powered", [PowerState.ON, PowerState.OFF])
 async def test_a_server_restored_from_before_a_claim_that_is_gone_is_not_given_away(powered: PowerState) -> None:
