@@ -18,7 +18,9 @@ class World:
         self.registry = CollectorRegistry()
         self.closed: list[Entry] = []
         report = Report("test", self.now, Metrics(self.registry))
-        self.table = Table(ConnectionLimits(**{"keep_seconds": 0, "keep_served_seconds": 0, **limits}), total, report, self.now)  # type: ignore[arg-type]  # all are numbers
+        keep = {"keep_seconds": 0, "keep_served_seconds": 0}
+        allowed = ConnectionLimits(**{**keep, **limits})  # type: ignore[arg-type]  # all are numbers
+        self.table = Table(allowed, total, report, self.now)
 
     def now(self) -> float:
         return self.time

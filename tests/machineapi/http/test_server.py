@@ -24,7 +24,7 @@ CONTENT = bytes(range(256)) * 8192
 
 @asynccontextmanager
 async def listening(
-    handler: Callable[[Request], Any], registry: CollectorRegistry | None = None, **limits: Any
+    handler: Callable[[Request], Any], registry: CollectorRegistry | None = None, /, **limits: Any
 ) -> AsyncIterator[RunningServer]:
     routes = [Route("test", "/x/{part}", ("GET", "POST", "HEAD"), handler)]
     running = await serve(make_app(routes, Refusals(Clock(), registry=registry), Limits(**limits)), "127.0.0.1", 0)
@@ -294,7 +294,7 @@ async def test_a_hundred_machines_behind_one_address_are_served(tmp_path: Path) 
 
     registry = CollectorRegistry()
     others = [f"/x/other-{number}" for number in range(68)]
-    async with listening(image, registry=registry) as running:
+    async with listening(image, registry) as running:
         held = [await _stalled(running, "127.0.0.1", f"first-{number}") for number in range(32)]
         told = await asyncio.gather(*(fetch(running, path=path) for path in others))
         assert {(status, headers["Retry-After"]) for status, _, headers in told} == {(503, "2")}
