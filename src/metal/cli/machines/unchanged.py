@@ -22,7 +22,7 @@ async def merge_if_unchanged(
 
     `basis` returns what the decision depends on, and may raise. Raises click.ClickException, NotFound, Conflict.
     """
-    first, who = basis(obj), f"{kind.kind.lower()} {obj['metadata']['name']}"
+    first = basis(obj)
     for _ in range(_TRIES):
         meta = obj["metadata"]
         precondition = {"uid": meta["uid"], "resourceVersion": meta["resourceVersion"]}
@@ -31,9 +31,18 @@ async def merge_if_unchanged(
             return await dynamic.merge(http, kind, meta["name"], meta.get("namespace", ""), body)
         except Conflict as exc:
             conflict = exc
-        obj = await dynamic.get(http, kind, meta["name"], meta.get("namespace", ""))
-        if obj["metadata"]["uid"] != meta["uid"]:
-            raise click.ClickException(f"{who} was deleted and created again: {_ADVICE}")
+        obj = require_same(meta["uid"], await dynamic.get(http, kind, meta["name"], meta.get("namespace", "")))
         if basis(obj) != first:
-            raise click.ClickException(f"{who} was changed meanwhile: {_ADVICE}")
+            raise click.ClickException(f"{_who(obj)} was changed meanwhile: {_ADVICE}")
     raise conflict
+
+
+def require_same(uid: str, obj: Obj) -> Obj:
+    """Return an object that was read again, if it has this UID. Raises click.ClickException."""
+    if obj["metadata"]["uid"] != uid:
+        raise click.ClickException(f"{_who(obj)} was deleted and created again: {_ADVICE}")
+    return obj
+
+
+def _who(obj: Obj) -> str:
+    return f"{obj['kind'].lower()} {obj['metadata']['name']}"
