@@ -5,6 +5,8 @@ UV := tools/uv
 RUN := $(UV) run --no-sync
 # Where lanes write down which tests ran, for `make promises`.
 export METAL_RAN := $(CURDIR)/.cache/ran
+# Without bytecode each worker rewrites the assertions of all tests anew, and each process compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help
 help: ## list the targets, one line each
@@ -46,7 +48,8 @@ generate-check: setup ## fail when a generated file is stale
 	$(RUN) python -m tests.pages --check
 
 .PHONY: test
-test: lint generate-check ## lint, types, import contracts, generated files and the fast tests (under 3 minutes on two cores)
+test: setup ## lint, types, import contracts, generated files and the fast tests (under 3 minutes on two cores)
+	@$(MAKE) --no-print-directory --jobs=2 --output-sync lint generate-check
 ifeq ($(ARGS),)
 	@rm -rf "$(METAL_RAN)"
 	$(RUN) pytest -n 2 --dist loadfile

@@ -1,6 +1,7 @@
 """What holds for every test."""
 
 import asyncio
+import gc
 import os
 import shutil
 import signal
@@ -34,9 +35,15 @@ settings.register_profile("explore", deadline=None)
 settings.load_profile("explore" if os.environ.get("METAL_EXPLORE") else "steady")
 
 
+# By default structlog formats each traceback with rich and highlights its source: 0.1 s of CPU time each.
+_CONSOLE = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+_PROCESSORS = [*structlog.get_config()["processors"][:-1], _CONSOLE]
+
+
 @pytest.fixture(autouse=True)
 def _plain_logging() -> Iterator[None]:
     """Commands that run in process set up logging for themselves; the next test begins without it."""
+    structlog.configure(processors=_PROCESSORS)
     yield
     structlog.reset_defaults()
 
@@ -58,6 +65,17 @@ _LEFT_OUT: dict[str, int] = {}
 
 if not os.environ.get("KUBECTL") and not shutil.which("kubectl") and _BUILT_KUBECTL:
     os.environ["KUBECTL"] = str(_BUILT_KUBECTL[-1])
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """Collected tests live to the end: a garbage collection that traverses them all finds nothing, in 0.3 s each."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(scope="session")

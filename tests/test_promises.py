@@ -45,8 +45,9 @@ def make(top: Path) -> Path:
 
 def run(top: Path, *options: str, kept: bool = True) -> None:
     """One lane of the project."""
-    command = [sys.executable, "-m", "pytest", "-p", "tests.ran", "-p", "no:cacheprovider", *options]
+    command = [sys.executable, "-m", "pytest", "-p", "xdist", "-p", "tests.ran", "-p", "no:cacheprovider", *options]
     environment = {**os.environ, "PYTHONPATH": str(promises.TOP), "METAL_RAN": str(top / "ran") if kept else ""}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing the others is most of a run's time
     subprocess.run(command, cwd=top, env=environment, capture_output=True, timeout=50, check=False)
 
 

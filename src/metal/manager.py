@@ -32,7 +32,7 @@ from metal.controllers.endpoint.watches import setup_endpoints
 from metal.controllers.maintenance.watches import setup_maintenances
 from metal.controllers.readiness.watches import setup_readiness
 from metal.controllers.server.watches import setup_servers
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.metrics.boots import observe_boots
 from metal.controllers.shared.metrics.fleet import Fleet, FleetCollector
 from metal.controllers.shared.metrics.metrics import Metrics

@@ -7,7 +7,7 @@ import pytest
 from metal.api.server import State
 from metal.codegen import states
 from metal.controllers.server.reasons import WaitFor
-from metal.controllers.server.tenancy.adoption_table import ROWS
+from metal.controllers.server.tenancy.adoption.adoption_table import ROWS
 
 PAGE = Path(__file__).parents[2] / "docs" / "states.md"
 

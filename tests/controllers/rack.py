@@ -28,7 +28,7 @@ from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.endpoint.watches import setup_endpoints
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.looptime
 KINDS, NS = kinds(), "metal-system"
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UUID, SWAPPED = "11223344-5566-7788-99aa-bbccddeeff00", "44332211-6655-8877-99aa-bbccddeeff00"
+SIGNED_AGAIN = "signed again: it was signed before, and an older version without that signature was restored"
 OWED = Verdict(owed=("drive sda is missing",))
 
 
@@ -91,6 +92,25 @@ async def test_a_chain_goes_on_without_its_config_map() -> None:
     assert await problems(api) == {}
     head = await api.get(CONFIG_MAP, f"evidence-head-{chain.machine(UUID)}", NS)
     assert (head.data["name"], head.data["sequence"]) == ("b", "2")
+
+
+@pytest.mark.parametrize("later", [False, True])
+async def test_a_record_that_was_restored_without_its_signature_says_that_it_is_signed_again(later: bool) -> None:
+    """With a number of its own and a valid signature; the signature that was lost is reported."""
+    api = FakeAPI()
+    made = await conclude(api, "a")
+    if later:
+        await conclude(api, "b")
+    await api.delete(KINDS.evidence, "a")
+    again = await conclude(api, "a")
+    key = await keys(api).signing_key()
+    verify(again, {key.public.id: key.public})
+    found = await problems(api)
+    assert made.status.remarks == ()
+    assert (again.status.sequence, again.status.remarks) == (3 if later else 2, (SIGNED_AGAIN,))
+    assert list(found) == ["a"]
+    if not later:
+        assert found["a"] == [f"{SIGNED_AGAIN}, as number 1 of its machine"]
 
 
 async def test_an_acceptance_is_signed_again_and_stays_in_the_chain() -> None:

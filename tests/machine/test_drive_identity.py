@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from metal.api.sanitization import KnownDrive
 from metal.machine import drive_identity
-from metal.machine.drive_identity import keys, same, serial, wwn
+from metal.machine.drive_identity import keys, same, serial, with_unique_serial, wwn
 from metal.machine.placeholders import plain
 
 
@@ -109,9 +110,9 @@ def test_padding_case_and_blanks_do_not_make_another_drive(text: str) -> None:
 @pytest.mark.parametrize("listed", ["abc-0001", "CHEAP SSD 128G"])
 def test_a_serial_number_that_a_site_lists_identifies_nothing(listed: str) -> None:
     """By serial number or by model; the world-wide name still does."""
-    drive = Disk("ABC0001", "naa.5000c500a1b2c3d4", "Cheap SSD 128G")
-    assert keys(drive, {plain(listed)}) == ("wwn:5000c500a1b2c3d4",)
-    assert keys(drive, {"other"}) == keys(drive)
+    drive = KnownDrive(serial_number="ABC0001", wwn="naa.5000c500a1b2c3d4", model="Cheap SSD 128G")
+    assert keys(with_unique_serial(drive, {plain(listed)})) == ("wwn:5000c500a1b2c3d4",)
+    assert with_unique_serial(drive, {"other"}) is drive
 
 
 def test_drives_that_are_the_same_share_a_key() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from metal.api.tenancy import Tenancy
 from metal.controllers.claim import reconciler as claims
-from metal.controllers.server.tenancy import lost_status, outdated_status
+from metal.controllers.server.tenancy.adoption import lost_status, outdated_status
 from tests.mutants.stories import PATIENCE, Story
 
 Switch = Callable[[pytest.MonkeyPatch], None]

@@ -20,8 +20,9 @@ from metal.controllers.server import power
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import available, cleanup, maintenance, reserved
-from metal.controllers.server.tenancy import adoption, tenancy
-from metal.controllers.server.tenancy.adoption_table import Annotation
+from metal.controllers.server.tenancy import tenancy
+from metal.controllers.server.tenancy.adoption import adoption
+from metal.controllers.server.tenancy.adoption.adoption_table import Annotation
 from metal.kube.controller.controller import Requeue
 from tests.mutants import stories
 from tests.mutants.bug import bug, disable_correction_of_records, nothing

@@ -3,15 +3,11 @@
 import pytest
 
 from metal.controllers.server.tenancy import non_unique, owed_drives, ownership
-from metal.controllers.shared import authorities, secret_use
+from metal.controllers.shared.access import authorities, secret_use
 from tests.controllers.server.bmc import test_connect
-from tests.controllers.server.tenancy import (
-    test_erase_permission,
-    test_non_unique,
-    test_recreated,
-    test_swapped_drives,
-)
-from tests.controllers.shared import test_secret_recreated
+from tests.controllers.server.tenancy import test_erase_permission, test_non_unique, test_swapped_drives
+from tests.controllers.server.tenancy.adoption import test_recreated
+from tests.controllers.shared.access import test_secret_recreated
 from tests.mutants.objects import _pass, defect
 
 

@@ -10,41 +10,33 @@ from typing import Any
 
 import pytest
 
-from metal.controllers.bmc import duplicates as bmcs
-from metal.controllers.bmc import servers
+from metal.controllers.bmc.enrolment import duplicates as bmcs
+from metal.controllers.bmc.enrolment import servers
 from metal.controllers.claim import matching
 from metal.controllers.maintenance.queue_order import ApprovalRules
 from metal.controllers.server import clock_jump, duplicates, reconciler
 from metal.controllers.server.bmc import failing, reported_interfaces
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import (
-    adoption,
-    drive_search,
-    living_claims,
-    owed_drives,
-    sanitization_policy,
-    unknown_data,
-)
-from metal.controllers.server.tenancy.adoption_table import Annotation
-from metal.controllers.shared import reconciled, secret_use
+from metal.controllers.server.tenancy import drive_search, living_claims, owed_drives, sanitization_policy
+from metal.controllers.server.tenancy.adoption import adoption, unknown_data
+from metal.controllers.server.tenancy.adoption.adoption_table import Annotation
+from metal.controllers.shared import reconciled
+from metal.controllers.shared.access import secret_use
 from metal.kube.controller.own_writes import OwnWrites
 from metal.machine import charge, identity, tenancy
 from metal.machine.system_lease import SystemLeases
 from metal.machine.uuids import spellings
-from tests.controllers.bmc import test_duplicates as of_bmcs
-from tests.controllers.bmc import test_identity as enrolment
+from tests.controllers.bmc.enrolment import test_duplicates as of_bmcs
+from tests.controllers.bmc.enrolment import test_identity as enrolment
 from tests.controllers.claim import test_age, test_lost
 from tests.controllers.maintenance import test_queue
 from tests.controllers.server import test_causes, test_failed_operations
 from tests.controllers.server import test_duplicates as of_servers
 from tests.controllers.server.states import test_reported_interfaces
-from tests.controllers.server.tenancy import (
-    test_lost_status,
-    test_owed_drives,
-    test_sanitization_policy,
-    test_unknown_data,
-)
-from tests.controllers.shared import test_reconciled, test_secret_use
+from tests.controllers.server.tenancy import test_owed_drives, test_sanitization_policy
+from tests.controllers.server.tenancy.adoption import test_lost_status, test_unknown_data
+from tests.controllers.shared import test_reconciled
+from tests.controllers.shared.access import test_secret_use
 
 Switch = Callable[[pytest.MonkeyPatch], None]
 Test = Callable[[], Awaitable[None]]

@@ -3,17 +3,21 @@
 import pytest
 
 from metal.api.claim import ServerClaim
+from metal.bmc.power import PowerState
 from metal.controllers.claim import reconciler as claim_reconciler
 from metal.controllers.claim import waiting
-from metal.controllers.server.tenancy import adoption, outdated_status, owed_drives
+from metal.controllers.server.tenancy import living_claims, owed_drives
+from metal.controllers.server.tenancy.adoption import adoption, outdated_status
 from metal.controllers.shared.scope import StatusScope
 from metal.kube.meta.objects import Key, key_of
-from metal.machine import identity
+from metal.machine import identity, lease_tenancy
+from metal.machine.system_lease import SystemLeases
 from metal.machine.uuids import spellings
-from tests.controllers.bmc import test_identity
+from tests.controllers.bmc.enrolment import test_identity
 from tests.controllers.claim import test_age, test_restored_server
 from tests.controllers.server import test_causes
-from tests.controllers.server.tenancy import test_outdated_status, test_owed_drives
+from tests.controllers.server.tenancy import test_erase_permission, test_owed_drives
+from tests.controllers.server.tenancy.adoption import test_outdated_status
 from tests.mutants.objects import _pass, _without_step, defect
 
 
@@ -65,3 +69,22 @@ def believes_a_status_that_is_older_than_the_claim(patch: pytest.MonkeyPatch) ->
 def withdraws_booted(patch: pytest.MonkeyPatch) -> None:
     """A claim whose server had an older status lost its condition Booted, the last witness of whose data it is."""
     patch.setattr(claim_reconciler, "_is_outdated", lambda *_: False)
+
+
+@defect(test_outdated_status.test_a_server_restored_from_before_a_claim_that_is_gone_is_not_given_away,
+        powered=PowerState.OFF)  # fmt: skip
+def keeps_no_tenancy_outside_of_the_server(patch: pytest.MonkeyPatch) -> None:
+    """A Server restored with its annotations from before a claim that is gone was given away with the claim's data."""
+    patch.setattr(lease_tenancy, "value", lambda old, *_: old)
+
+
+@defect(test_outdated_status.test_a_record_from_before_the_boot_of_its_claim_does_not_count_as_nothing_served)
+def believes_that_nothing_was_served(patch: pytest.MonkeyPatch) -> None:
+    """A record restored from before the boot of its claim was released without erasure: nothing had been served."""
+    patch.setattr(SystemLeases, "has_begun", _pass)
+
+
+@defect(test_erase_permission.test_a_claim_that_appears_after_the_question_keeps_its_data)
+def searches_claims_only_before_the_boot(patch: pytest.MonkeyPatch) -> None:
+    """A claim that was restored while the probe booted lost its data."""
+    patch.setattr(living_claims, "are_there", _pass)

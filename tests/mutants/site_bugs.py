@@ -10,19 +10,23 @@ import pytest
 
 from metal.api.sanitization import SanitizationEvidence
 from metal.apiserver import client
-from metal.controllers.bmc import approval, reconciler, servers
+from metal.controllers.bmc import reconciler
+from metal.controllers.bmc.enrolment import approval, servers
 from metal.controllers.endpoint.enrolment import Enrolment
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status, sanitization, sanitization_result
-from metal.controllers.shared import pins
-from metal.controllers.shared.enrolment_policy import EnrolmentPolicy
+from metal.controllers.server.tenancy import sanitization, sanitization_result
+from metal.controllers.server.tenancy.adoption import lost_status
+from metal.controllers.shared.access import pins
+from metal.controllers.shared.access.enrolment_policy import EnrolmentPolicy
 from metal.evidence.chain import Chain
 from metal.machine import boot_window
 from tests.apiserver import test_client
-from tests.controllers.bmc import test_identity, test_servers, test_trust
+from tests.controllers.bmc import test_trust
+from tests.controllers.bmc.enrolment import test_identity, test_servers
 from tests.controllers.endpoint import test_enrolment_policy as policies
 from tests.controllers.server import test_failed_operations
-from tests.controllers.server.tenancy import test_lost_status, test_sanitization_outage
+from tests.controllers.server.tenancy import test_sanitization_outage
+from tests.controllers.server.tenancy.adoption import test_lost_status
 from tests.evidence import test_chain
 from tests.mutants.objects import _pass, defect
 

@@ -6,7 +6,7 @@ import pytest
 
 from metal.api.names import APPROVAL
 from metal.config.options import Enrolment
-from metal.controllers.shared.enrolment_policy import APPROVED
+from metal.controllers.shared.access.enrolment_policy import APPROVED
 from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.machine.identity import Board
 from tests.sim.failing import Act, FailingPlane, nothing

@@ -18,7 +18,7 @@ from metal.codegen import site_roles
 from metal.codegen.crd_files import to_yaml
 from metal.config.options import Election
 from metal.controllers.bmc import reconciler as bmc
-from metal.controllers.bmc import servers, system_present
+from metal.controllers.bmc.enrolment import servers, system_present
 from metal.controllers.bmcsecret import reconciler as bmcsecret
 from metal.controllers.bootconfig import reconciler as boot_operator
 from metal.controllers.claim import boot_config
@@ -33,7 +33,7 @@ from metal.controllers.server import reconciler as server
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.states import discovery
 from metal.controllers.server.tenancy import living_claims, tenancy
-from metal.controllers.shared import authorities, secret_use
+from metal.controllers.shared.access import authorities, secret_use
 from metal.evidence import chain, keys, outstanding, record
 from metal.kube.controller import election, events
 from metal.kube.meta.permissions import Permission, Right, Where, reasons, rights, rules

@@ -12,7 +12,7 @@ from metal.controllers.bmc.settings import BMCSettings
 from metal.controllers.endpoint.settings import EndpointSettings
 from metal.controllers.maintenance.settings import MaintenanceSettings
 from metal.controllers.server.settings import ServerSettings
-from metal.controllers.shared.enrolment_policy import EnrolmentPolicy, plain
+from metal.controllers.shared.access.enrolment_policy import EnrolmentPolicy, plain
 from metal.listener.limits import ConnectionLimits
 from metal.machine import placeholders
 

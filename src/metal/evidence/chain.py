@@ -7,6 +7,9 @@ one is noticed. Either may be behind after a crash; the higher number counts.
 
 The digest covers the record as it was first signed: kind, name, spec and status without signature and `acceptedAt`,
 which is the only field that is signed again later. Records are signed one at a time (`lock`), by the leader.
+
+A record whose signature is lost, because an older version of it was restored from a backup, is signed once more: with
+a new number and a remark. `problems` reports it, because the version that was signed first is gone.
 """
 
 import asyncio
@@ -30,6 +33,7 @@ MACHINE = "machine"
 HEAD = "evidence-head"
 """Label (under the API group) of the ConfigMaps that name the last record of a machine."""
 _MANAGER = "metal-operator-evidence"
+_SIGNED_BEFORE = "signed again: it was signed before, and an older version without that signature was restored"
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,11 @@ class Chain:
                 last = head_of(one)
         before = PreviousEvidence(name=last.name, digest=last.digest) if last is not None else None
         number = last.sequence + 1 if last is not None else 1
-        return _with(evidence, sequence=number, previous=before)
+        named = {
+            before.name for before in (before, *(one.status.previous for one in listed.items)) if before is not None
+        }
+        remarks = (*evidence.status.remarks, *((_SIGNED_BEFORE,) if evidence.metadata.name in named else ()))
+        return _with(evidence, sequence=number, previous=before, remarks=remarks)
 
     async def advance(self, evidence: SanitizationEvidence) -> None:
         """Remember a record that was written as the last one of its machine. Raises ApiError."""
@@ -154,6 +162,9 @@ def _problems(
     if before is None:
         if number > 1:
             yield name, f"it is number {number} of its machine and names no record before it"
+        return
+    if before.name == name:
+        yield name, f"{_SIGNED_BEFORE}, as number {number - 1} of its machine"
         return
     former = numbered.get(before.name)
     if former is None:

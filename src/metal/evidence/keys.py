@@ -9,6 +9,7 @@ from metal.evidence.chain import Chain, Signer
 from metal.evidence.signing import KeyUnusable, PublicKey, SigningKey, load_private, load_public
 from metal.kube.client.errors import AlreadyExists, NotFound
 from metal.kube.client.protocol import Client
+from metal.kube.client.withheld import withheld
 from metal.kube.meta.permissions import APPLY, Permission, Where
 
 PRIVATE = "private.pem"
@@ -34,10 +35,11 @@ class KeyStore:
         return Signer(key, self._chain)
 
     async def _secret(self) -> Secret:
-        try:
-            return await self._client.get(SECRET, self._name, self._namespace)
-        except NotFound:
-            return await self._create()
+        with withheld():
+            try:
+                return await self._client.get(SECRET, self._name, self._namespace)
+            except NotFound:
+                return await self._create()
 
     async def _create(self) -> Secret:
         body = {

@@ -11,6 +11,7 @@ too (`drive_index`); when another server has erased one of them, `settle` record
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -53,21 +54,33 @@ def system_of(identity: Identity, server: str) -> str:
 async def create(client: Client, kinds: Kinds, server: Server, system: str, policy: str) -> SanitizationEvidence:
     """Record the outstanding sanitization of a server that is being deleted; an empty policy records only its claim.
 
-    Idempotent. Raises ApiError.
+    Idempotent: an open record of this Server is taken. A closed one, of a Server that was restored, is never changed.
+    Raises ApiError.
     """
     name = f"owed-{system}-{server.metadata.uid}"
     spec = {
         "serverRef": {"name": server.metadata.name}, "systemUUID": min(spellings(server.uuid)),
         "claimUID": tenancy.of(server).uid, "policy": policy,
     }  # fmt: skip
-    meta = {"name": name, "labels": {kinds.key(LABEL): system, kinds.key(MACHINE): machine(server.uuid)}}
-    try:
-        evidence = await client.create(kinds.evidence, {"metadata": meta, "spec": spec})
-    except AlreadyExists:
-        evidence = await client.get(kinds.evidence, name)
+    labels = {kinds.key(LABEL): system, kinds.key(MACHINE): machine(server.uuid)}
+    evidence = await _open(client, kinds, name, {"labels": labels}, spec)
     known = server.status.drives or drives_in(server.status.storages)
     status = msgspec.structs.replace(evidence.status, drives=tuple(map(as_erasure, known)))
     return await record.write(client, kinds, evidence, status)
+
+
+async def _open(
+    client: Client, kinds: Kinds, name: str, meta: dict[str, Any], spec: dict[str, Any]
+) -> SanitizationEvidence:  # fmt: skip
+    number, unique = 1, name
+    while True:
+        try:
+            return await client.create(kinds.evidence, {"metadata": {**meta, "name": unique}, "spec": spec})
+        except AlreadyExists:
+            found = await client.get(kinds.evidence, unique)
+        if not found.status.phase:
+            return found
+        number, unique = number + 1, f"{name}-{number + 1}"
 
 
 async def find(client: Client, kinds: Kinds, system: str) -> list[SanitizationEvidence]:

@@ -20,6 +20,10 @@ from collections.abc import Container, Iterable
 from itertools import chain
 from typing import Protocol, TypeVar
 
+import msgspec
+
+from metal.api.sanitization import KnownDrive
+from metal.api.storage import StorageDrive
 from metal.machine.placeholders import is_placeholder, plain
 
 _PREFIX = re.compile(r"^(wwn-|nvme-|scsi-3(?=[0-9a-f]{16}))?((naa|eui|nguid|uuid|wwn)[.:-]?)?(0x)?")
@@ -53,6 +57,7 @@ class Drive(Protocol):
 
 
 D = TypeVar("D", bound=Drive)
+R = TypeVar("R", bound=KnownDrive | StorageDrive)
 
 
 def serial(text: str) -> str:
@@ -71,10 +76,9 @@ def wwn(text: str) -> str:
     return digits if _WORLD_WIDE.fullmatch(digits) and len(set(digits)) > 2 else ""
 
 
-def keys(drive: Drive, non_unique: Container[str] = ()) -> tuple[str, ...]:
+def keys(drive: Drive) -> tuple[str, ...]:
     """What the drive is indexed by; empty for a drive that nothing identifies."""
-    by_serial = "" if is_non_unique(drive, non_unique) else serial(drive.serial_number)
-    by_wwn = wwn(drive.wwn)
+    by_serial, by_wwn = serial(drive.serial_number), wwn(drive.wwn)
     return tuple(key for key in (by_serial and f"serial:{by_serial}", by_wwn and f"wwn:{by_wwn}") if key)
 
 
@@ -89,9 +93,11 @@ def same(one: Drive, other: Drive) -> bool:
     return named_alike and (_is_shortened(*serials) or _is_swapped(one.serial_number, other.serial_number))
 
 
-def is_non_unique(drive: Drive, listed: Container[str]) -> bool:
-    """True when serial number or model is in this list of a site, in the form of `placeholders.plain`."""
-    return plain(drive.serial_number) in listed or plain(drive.model) in listed
+def with_unique_serial(drive: R, non_unique: Container[str]) -> R:
+    """The drive, without its serial number when the list of a site has that or the model (`placeholders.plain`)."""
+    if plain(drive.serial_number) not in non_unique and plain(drive.model) not in non_unique:
+        return drive
+    return msgspec.structs.replace(drive, serial_number="")
 
 
 def are_named_alike(one: Drive, other: Drive) -> bool:

@@ -40,7 +40,7 @@ from metal.api.names import MACHINE_ID
 from metal.api.network import MACSource, NetworkInterface
 from metal.api.sanitization import KnownDrive
 from metal.api.server import Server, ServerStatus, State
-from metal.api.storage import Storage
+from metal.api.storage import Storage, StorageDrive
 from metal.kube.meta.conditions import find
 from metal.machine import drive_identity
 from metal.machine.placeholders import is_placeholder, plain
@@ -235,10 +235,10 @@ def _parts(
     non_unique: frozenset[str],
 ) -> frozenset[str]:
     """Cached, because indexes ask for every version of a Server, and its parts seldom change."""
-    drives: list[drive_identity.Drive] = [drive for storage in storages for drive in storage.drives]
-    drives += known
+    reported: list[KnownDrive | StorageDrive] = [drive for storage in storages for drive in storage.drives]
+    drives = [drive_identity.with_unique_serial(drive, non_unique) for drive in (*reported, *known)]
     macs = (nic.mac_address.lower() for nic in interfaces if nic.source == MACSource.OUT_OF_BAND)
-    keys = (f"drive-{key}" for drive in drives for key in drive_identity.keys(drive, non_unique))
+    keys = (f"drive-{key}" for drive in drives for key in drive_identity.keys(drive))
     return frozenset((*keys, *(f"mac:{mac}" for mac in macs if _is_global(mac))))
 
 

@@ -32,6 +32,8 @@ class Kept(Model, frozen=True, kw_only=True):
     """The generation of the last recorded boot; absent when the claim has not booted."""
     drives: tuple[KnownDrive, ...] = ()
     """The drives that must be erased after the claim."""
+    since: datetime | None = None
+    """Time at which the copy was written; only in the Lease of the machine (`lease_tenancy`)."""
 
 
 def of(tenancy: Tenancy, drives: tuple[KnownDrive, ...] = ()) -> str:
@@ -69,7 +71,7 @@ def rebuilt(value: str, now: datetime) -> Tenancy:
         data = Data(kept.data)
     except (msgspec.DecodeError, msgspec.ValidationError, ValueError):
         return Tenancy(data=Data.UNKNOWN.value, since=now)
-    boot = None
+    boot, since = None, kept.since or now
     if kept.boot_generation is not None and kept.claim_ref is not None:
         boot = ClaimBoot(claim_uid=kept.claim_ref.uid, booted_at=now, boot_generation=kept.boot_generation)
-    return Tenancy(claim_ref=kept.claim_ref, data=data.value, since=now, policy=kept.policy, boot=boot)
+    return Tenancy(claim_ref=kept.claim_ref, data=data.value, since=since, policy=kept.policy, boot=boot)

@@ -9,6 +9,9 @@ tenant: it reads the Lease, one request by name, and raises `NotInCharge` unless
 takes the Lease over when its holder no longer exists, is another machine by now, or when `charge.in_charge` prefers
 this Server; the resourceVersion makes sure that only one takes it. `release` deletes the Lease of a deleted Server.
 
+`require` also compares the record of tenancy with its copy in the Lease, and brings the copy up to date
+(`lease_tenancy`): one write when the boot of a claim begins, and one when its data is erased or accepted.
+
 The Lease is not renewed. A holder that does not exist is only replaced `GRACE` seconds after it took the Lease, because
 its enrolment may still be in progress.
 """
@@ -19,12 +22,13 @@ from typing import Any
 
 from metal.api.core import LEASE, Lease
 from metal.api.kinds import Kinds
-from metal.api.names import MACHINE_ID
+from metal.api.names import MACHINE_ID, TENANCY
 from metal.api.server import Server, ServerStatus
 from metal.kube.client.errors import AlreadyExists, Conflict, NotFound
 from metal.kube.client.protocol import Client
 from metal.kube.meta.clock import Clock, micro_time
 from metal.kube.meta.permissions import Permission, Where
+from metal.machine import kept_tenancy, lease_tenancy
 from metal.machine.charge import in_charge
 from metal.machine.identity import compare, identity_of, lease_name
 
@@ -69,17 +73,23 @@ class SystemLeases:
     async def require(self, server: Server, status: ServerStatus | None = None) -> None:
         """Return when the Lease of this Server's machine names it, by now if need be.
 
-        Raises NotInCharge, Unidentified, Conflict when the Lease cannot be decided now, and ApiError.
+        Raises NotInCharge, Unidentified, RecordOutdated, Conflict when the Lease cannot be decided now, and ApiError.
         """
         mine, name = identity_of(server, self._kinds, status), server.metadata.name
         if not mine.key:
             raise Unidentified
         lease = await self._read(mine.key)
-        if lease is not None and lease.spec.holder_identity == name:
-            return
-        other = await self._take(mine.key, name, lease, lambda other: in_charge((server, other)) is server)
-        if other is not None:
-            raise NotInCharge(other, compare(mine, identity_of(other, self._kinds)).reason)
+        if lease is None or lease.spec.holder_identity != name:
+            other = await self._take(mine.key, name, lease, lambda other: in_charge((server, other)) is server)
+            if other is not None:
+                raise NotInCharge(other, compare(mine, identity_of(other, self._kinds)).reason)
+            lease = await self._read(mine.key)
+        await self._keep(lease, server, status or server.status)
+
+    async def has_begun(self, server: Server, claim_uid: str) -> bool:
+        """Whether a network boot of this claim has begun, as the Lease has it. Raises ApiError."""
+        lease = await self._read(identity_of(server, self._kinds).key)
+        return lease is not None and kept_tenancy.rebuilt(self._kept(lease), self._clock()).uid == claim_uid
 
     async def release(self, key: str, name: str) -> None:
         """Delete the Lease if it names this Server. Raises ApiError."""
@@ -91,6 +101,18 @@ class SystemLeases:
             await self._client.delete(LEASE, lease_name(key), self._namespace, resource_version=version)
         except (NotFound, Conflict):
             return  # another Server has taken it meanwhile
+
+    async def _keep(self, lease: Lease | None, server: Server, status: ServerStatus) -> None:
+        """Bring the copy of the record of tenancy up to date. Raises RecordOutdated, Conflict and ApiError."""
+        if lease is None:
+            raise Conflict(f"the Lease of {server.metadata.name} was deleted in between")
+        old, meta = self._kept(lease), lease.metadata
+        if (new := lease_tenancy.value(old, server.spec, status, self._clock())) != old:
+            kept = {"resourceVersion": meta.resource_version, "annotations": {self._kinds.key(TENANCY): new or None}}
+            await self._client.patch(LEASE, meta.name, {"metadata": kept}, self._namespace)
+
+    def _kept(self, lease: Lease) -> str:
+        return lease.metadata.annotations.get(self._kinds.key(TENANCY), "")
 
     async def _take(
         self, key: str, name: str, lease: Lease | None, may_take: Callable[[Server], bool]

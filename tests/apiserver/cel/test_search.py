@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metal.apiserver.cel import pattern_syntax, search
@@ -19,6 +19,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
+@settings(max_examples=25)
 @given(text=st.text("ab cdAB.1\n|x{,2]", max_size=12))
 def test_the_match_is_the_one_that_re_finds(pattern: str, text: str) -> None:
     """Leftmost, by the priority of the alternatives, greedy or lazy."""
@@ -30,6 +31,7 @@ def test_the_match_is_the_one_that_re_finds(pattern: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", [p for p in PATTERNS if p not in ("(?m)^a$", "a*", "(a*)*", "a||b", "", "()")])
+@settings(max_examples=25)
 @given(text=st.text("ab cd.1\n", max_size=12))
 def test_all_matches_are_those_that_re_finds(pattern: str, text: str) -> None:
     """From left to right, without overlap. Empty matches follow Go's rule, which differs from Python's."""

@@ -212,7 +212,7 @@ async def changing(api: Api, every: float) -> None:
     "Embedded API and assembly",
     "A filtered watch gets a bookmark about every 45 seconds, also while other objects change.",
 )
-@pytest.mark.parametrize(("every", "timeout"), [(0.01, 100), (1.0, 700), (40.0, 700)])
+@pytest.mark.parametrize(("every", "timeout"), [(0.05, 100), (1.0, 700), (40.0, 700)])
 async def test_a_filtered_watch_gets_bookmarks_although_other_objects_change(every: float, timeout: int) -> None:
     """In 700 seconds it gets fifteen, each as new as the last change that it has passed; it ends at its timeout."""
     async with running(history=100) as api:

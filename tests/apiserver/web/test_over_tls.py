@@ -73,11 +73,12 @@ async def test_refusals_arrive_as_their_own_errors(client: HTTPClient) -> None:
 
 async def test_a_watch_from_too_far_back_says_expired(api: EmbeddedAPI, client: HTTPClient) -> None:
     """410 inside the stream is raised, so that an informer lists again."""
-    await client.create(WIDGET, _widget("a"))
-    change = api.client().patch
-    await asyncio.gather(*(change(WIDGET, "a", {"spec": {"size": size}}, "default") for size in range(12000)))
+    made = await client.create(WIDGET, _widget("a"))
+    await client.patch(WIDGET, "a", {"spec": {"size": 2}}, "default")
+    store = api.backend.store
+    store.hub.restart(store.version)
     with pytest.raises(Expired):
-        await anext(aiter(client.watch(WIDGET, resource_version="1")))
+        await anext(aiter(client.watch(WIDGET, resource_version=made.metadata.resource_version)))
 
 
 async def test_an_informer_follows_over_the_wire_and_through_a_restart(tmp_path: Path) -> None:

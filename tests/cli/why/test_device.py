@@ -10,7 +10,7 @@ from metal.api.endpoint import Endpoint, EndpointSpec, EndpointStatus
 from metal.api.meta import Condition, ObjectMeta
 from metal.api.server import Server, ServerSpec
 from metal.cli.why.device import explain_bmc, explain_endpoint
-from metal.controllers.shared.enrolment_policy import approval_text
+from metal.controllers.shared.access.enrolment_policy import approval_text
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
 

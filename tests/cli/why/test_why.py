@@ -66,7 +66,7 @@ def test_every_failure_has_its_sentence() -> None:
     missing = {
         of_bmc(reason)
         for reason in literals(
-            [HOUSE / "shared" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "connect.py"], "Problem"
+            [HOUSE / "shared" / "access" / "bmc_endpoint.py", HOUSE / "server" / "bmc" / "connect.py"], "Problem"
         )
     }
     assert set(Reason) | lasting | missing <= set(FAILURES)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from metal.bmc.errors import BMCUnreachable
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.kube.client.errors import Invalid
 from tests.controllers.rack import KINDS, Rack, condition, rack, ready, soon
 

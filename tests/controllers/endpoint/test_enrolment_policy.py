@@ -9,8 +9,8 @@ import pytest
 
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
-from metal.controllers.shared.enrolment_policy import EnrolmentPolicy, plain
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.enrolment_policy import EnrolmentPolicy, plain
 from tests.controllers.rack import KINDS, Rack, condition, rack, ready, soon, system
 
 pytestmark = pytest.mark.looptime
@@ -181,6 +181,29 @@ async def test_a_bmc_that_waits_is_enrolled_when_the_configuration_no_longer_ask
         await r.restart()
         found = await until(r, "Enabled")
     assert found.metadata.annotations[APPROVAL] == "approved"
+
+
+@pytest.mark.behaviour(
+    "BMC", "With a change of enrolment.approval to Manual, enrolled BMCs stay enrolled; only new ones need an approval."
+)
+async def test_a_bmc_that_is_enrolled_needs_no_approval_after_a_change_to_manual() -> None:
+    """The next manager has another configuration. A BMC object that the lease creates again is a new one."""
+    async with rack() as r:
+        for number in (1, 2):
+            r.plug(number)
+        await r.lease(1)
+        before = await until(r, "Enabled")
+        r.defaults = policy(manual=True)
+        await r.restart()
+        await r.lease(2)
+        await until(r, "PendingApproval", "e2")
+        await asyncio.sleep(600)
+        after = await r.bmc("e1")
+        await r.user.delete(KINDS.bmc, "e1")
+        again = await until(r, "PendingApproval")
+    assert (after.status.state, ready(after)[0], after.metadata.uid) == ("Enabled", "True", before.metadata.uid)
+    assert APPROVAL not in after.metadata.annotations
+    assert again.metadata.uid != before.metadata.uid
 
 
 @pytest.mark.behaviour("Endpoint", "No password of the MAC prefix file is sent in plain text unless the entry says so.")

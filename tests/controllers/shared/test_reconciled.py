@@ -2,21 +2,30 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import structlog
 
+from metal.api.bmc import TLSPolicy
+from metal.api.common import LocalRef
 from metal.api.core import EVENT
+from metal.api.ipxe import IPXEBootConfig, IPXEBootConfigSpec
 from metal.api.meta import Condition
 from metal.bmc.errors import BMCServerError
+from metal.controllers.shared.access import authorities
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
+from metal.evidence.keys import KeyStore
 from metal.kube.client.errors import AlreadyExists, ApiError, Forbidden, Invalid, ServerError
 from metal.kube.meta.conditions import find
 from metal.kube.meta.objects import Key
+from metal.machineapi.bootserver.bootable import Bootables
 from tests.controllers.maintenance.test_queue import until
 from tests.controllers.rack import rack
 from tests.controllers.server.steps import maintain
 from tests.controllers.tap import Tap
-from tests.controllers.world import KINDS, World, world
+from tests.controllers.world import KINDS, NS, World, world
 
 pytestmark = pytest.mark.looptime
 QUOTA = Forbidden('secrets "s1" is forbidden: exceeded quota: secrets=10')
@@ -58,9 +67,9 @@ async def _reasons(w: World, reason: str) -> list[str]:
     "error", [QUOTA, AlreadyExists("a webhook owns this name"), ServerError("etcd is full")], ids=lambda one: one.reason
 )
 async def test_a_refusal_in_mid_pass_is_reported_and_ends(error: ApiError) -> None:
-    """A quota for Secrets stops the discovery: the Server says so with one Event, and goes on when it is raised."""
+    """A quota stops the discovery: the Server says so with one Event, and goes on when it is raised."""
     async with world() as w:
-        w.tap.trap = _refuse("apply Secret", error)
+        w.tap.trap = _refuse("apply ServerBootConfiguration", error)
         await w.add_server()
         await asyncio.sleep(600)
         failing = await w.server()
@@ -284,6 +293,47 @@ async def test_words_of_the_api_about_a_bmc_secret_are_not_shown(request_: str, 
     assert "HTTP status" in repr(shown)
     assert ("data.password" in repr(shown)) == isinstance(error, Invalid)
     assert LEAK not in repr(shown)
+
+
+@pytest.mark.behaviour(
+    "Server: errors and deletion",
+    "A refusal of the API for a Secret, such as that of an Ignition, is shown with reason, HTTP status and paths of "
+    "fields, not with its words.",
+)
+@pytest.mark.parametrize("error", LEAKING, ids=["webhook", "schema"])
+async def test_words_of_the_api_about_a_secret_are_not_shown(error: ApiError) -> None:
+    """The Secret with the probe's Ignition, which has a token, is refused with its content in the words."""
+    async with world() as w:
+        w.tap.trap = _refuse("apply Secret", error)
+        with structlog.testing.capture_logs() as logs:
+            await w.add_server()
+            await asyncio.sleep(100)
+        shown: list[object] = [*logs, *await w.events(), (await w.server()).status]
+    assert "HTTP status" in repr(shown)
+    assert LEAK not in repr(shown)
+
+
+class _Refusing:
+    """A client whose answers repeat a secret."""
+
+    async def get(self, *_: object) -> object:
+        raise LEAKING[0]
+
+
+async def test_words_of_the_api_are_not_shown_when_a_secret_is_read() -> None:
+    """An Ignition at its boot, the signing key of evidence and the certificates of a BMC."""
+    client: Any = _Refusing()
+    context: Any = SimpleNamespace(client=client)
+    config = IPXEBootConfig(spec=IPXEBootConfigSpec(ignition_secret_ref=LocalRef(name="s")))
+    reads = (
+        Bootables(client, KINDS).ignition(config),
+        KeyStore(client, KINDS, NS, "key").signing_key(),
+        authorities.read(context, NS, TLSPolicy(ca_secret_ref=LocalRef(name="s")), BMCEndpointDefaults()),
+    )
+    for read in reads:
+        with pytest.raises(ApiError, match="HTTP status 400") as refused:
+            await read
+        assert LEAK not in repr(refused.value)
 
 
 async def test_a_readiness_rule_says_what_the_api_refused() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from metal.apiserver.kinds import builtin_schemas as schemas
 from metal.apiserver.kinds.bytes_data import check_config_map, check_secret, prepare_config_map, prepare_secret
 from metal.apiserver.kinds.events import event_kinds
-from metal.apiserver.kinds.typed import Typed
+from metal.apiserver.kinds.typed import typed
 from metal.apiserver.machinery.causes import Cause, invalid
 from metal.apiserver.machinery.resources import ALL_VERBS, Resource, Strategy
 from metal.apiserver.printing.builtin_columns import builtin_columns
@@ -59,7 +59,7 @@ def _check_lease(obj: Obj, old: Obj | None) -> list[Cause]:
 def _core(kind: str, plural: str, schema: Obj, **more: Any) -> Resource:
     more = {"group": "", "singular": kind.lower(), "list_kind": f"{kind}List", "custom": False, **more}
     more["columns"] = builtin_columns(kind)
-    return Resource(version="v1", kind=kind, plural=plural, schema=Typed(kind, "v1", schema), openapi=schema, **more)
+    return Resource(version="v1", kind=kind, plural=plural, schema=typed(kind, "v1", schema), openapi=schema, **more)
 
 
 def builtins(token: Resource) -> list[Resource]:

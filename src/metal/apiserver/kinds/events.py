@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from metal.apiserver.kinds.builtin_schemas import EVENT
-from metal.apiserver.kinds.typed import Typed
+from metal.apiserver.kinds.typed import typed
 from metal.apiserver.machinery.causes import Cause, invalid, required
 from metal.apiserver.machinery.columns import Column
 from metal.apiserver.machinery.resources import Resource, Strategy
@@ -51,7 +51,7 @@ def _core_events() -> Resource:
         plural="events",
         singular="event",
         list_kind="EventList",
-        schema=Typed("Event", "v1", EVENT),
+        schema=typed("Event", "v1", EVENT),
         openapi=EVENT,
         short_names=("ev",),
         columns=builtin_columns("Event"),
@@ -73,7 +73,7 @@ def _new_events(core: Resource) -> Resource:
     return replace(
         core,
         group="events.k8s.io",
-        schema=Typed("Event", "v1", shown),
+        schema=typed("Event", "v1", shown),
         openapi=shown,
         columns=tuple(_through(column) for column in core.columns),
         shares=core,

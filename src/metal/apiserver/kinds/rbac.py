@@ -6,7 +6,7 @@ from typing import Any
 
 from metal.apiserver.auth.authorizer import GROUP, Authorizer
 from metal.apiserver.auth.escalation import Escalation
-from metal.apiserver.kinds.typed import Typed
+from metal.apiserver.kinds.typed import typed
 from metal.apiserver.machinery.causes import Cause, invalid, not_supported, required
 from metal.apiserver.machinery.object_meta import path_name_faults
 from metal.apiserver.machinery.resources import Resource, Strategy
@@ -132,7 +132,7 @@ def _resource(kind: str, schema: Obj, strategy: Strategy, *, namespaced: bool) -
         plural=f"{kind.lower()}s",
         singular=kind.lower(),
         list_kind=f"{kind}List",
-        schema=Typed(kind, "v1", schema),
+        schema=typed(kind, "v1", schema),
         openapi=schema,
         namespaced=namespaced,
         columns=builtin_columns(kind),

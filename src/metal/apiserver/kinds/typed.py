@@ -1,6 +1,8 @@
 """Schemas of built-in kinds: a value of the wrong type cannot be decoded and is refused before validation."""
 
+import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from metal.apiserver.machinery.causes import TYPE_INVALID, Cause
@@ -22,3 +24,13 @@ class Typed(Compiled):
         if wrong:
             raise bad_request(f"{self._named}: {'; '.join(wrong)}")
         return causes
+
+
+def typed(kind: str, version: str, openapi_schema: Mapping[str, Any]) -> Typed:
+    """The compiled schema of a built-in kind, the same for all embedded APIs of a process."""
+    return _typed(kind, version, json.dumps(openapi_schema))
+
+
+@cache
+def _typed(kind: str, version: str, text: str) -> Typed:
+    return Typed(kind, version, json.loads(text))

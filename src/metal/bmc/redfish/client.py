@@ -4,7 +4,7 @@ from metal.bmc.redfish.boot import RedfishBoot
 from metal.bmc.redfish.events import RedfishEvents
 from metal.bmc.redfish.firmware import RedfishFirmware
 from metal.bmc.redfish.indicator import RedfishIndicator
-from metal.bmc.redfish.inventory import RedfishInventory
+from metal.bmc.redfish.inventory.inventory import RedfishInventory
 from metal.bmc.redfish.power import RedfishPower
 from metal.bmc.redfish.systems import RedfishSystems
 

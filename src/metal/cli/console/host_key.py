@@ -19,7 +19,7 @@ from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
 from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import failure
-from metal.controllers.shared.host_key import ACCEPT
+from metal.controllers.shared.access.host_key import ACCEPT
 from metal.kube.client.errors import ApiError, Conflict
 from metal.kube.meta.clock import system_clock
 

@@ -13,8 +13,8 @@ from metal.cli.machines.targets import Target, decoded
 from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
 from metal.cli.support.dynamic import Obj
-from metal.controllers.shared.bmc_endpoint import credentials, endpoint_address
-from metal.controllers.shared.problem import Problem
+from metal.controllers.shared.access.bmc_endpoint import credentials, endpoint_address
+from metal.controllers.shared.access.problem import Problem
 from metal.kube.client.errors import NotFound
 
 SSH_PORT = 22

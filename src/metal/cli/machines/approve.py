@@ -14,7 +14,7 @@ from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
 from metal.cli.support.output import output_option
 from metal.controllers.maintenance.queue_order import APPROVED, NEEDED, REASON, is_approved
-from metal.controllers.shared import enrolment_policy
+from metal.controllers.shared.access import enrolment_policy
 
 _BMC = "bmc/"
 

@@ -20,6 +20,7 @@ from metal.cli.support.progress import Progress
 from metal.cli.support.table import rows
 from metal.cli.support.waiting import Awaited, timeout_option, wait_for, wait_option
 from metal.kube.meta.clock import system_clock
+from metal.kube.meta.objects import key_of
 
 
 @click.group("power")
@@ -158,7 +159,7 @@ async def _switch(
 async def _set_claim_power(ctx: CommandContext, found: Target, power: str) -> str:
     """Patch the power of the claim, after printing so. Raises click.ClickException if no claim holds the server."""
     claim = await claim_of(ctx, found)
-    where = f"claim {claim.metadata.namespace}/{claim.metadata.name}"
+    where = f"claim {key_of(claim)}"
     if claim.spec.power == power:
         return f"power {power} is already set in {where}"
     click.echo(f"setting spec.power of {where}, which controls the power of {found.name}, to {power}", err=True)

@@ -10,7 +10,7 @@ from metal.api.server import Server
 from metal.cli.objects.events import EventSummary
 from metal.cli.why.advice import DEVICES
 from metal.cli.why.explanation import Explanation, ago, stamp
-from metal.controllers.bmc import duplicates
+from metal.controllers.bmc.enrolment import duplicates
 
 _DONE = ("Enabled", "Ready", "Ignored")
 """States in which no message is a request to do something."""

@@ -6,12 +6,12 @@ from metal.bmc.errors import BMCAuthError, BMCError
 from metal.controllers.bmc.check import report_failure
 from metal.controllers.bmc.scope import Scope
 from metal.controllers.bmc.trust import pin_certificate
-from metal.controllers.shared import authorities, secret_use
-from metal.controllers.shared.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
+from metal.controllers.shared.access import authorities, secret_use
+from metal.controllers.shared.access.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
+from metal.controllers.shared.access.enrolment_policy import PENDING_APPROVAL
+from metal.controllers.shared.access.problem import Problem
+from metal.controllers.shared.access.secret_use import NOT_BOUND
 from metal.controllers.shared.condition_types import RESET
-from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL
-from metal.controllers.shared.problem import Problem
-from metal.controllers.shared.secret_use import NOT_BOUND
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta.conditions import find, is_true
 from metal.machine.report import normal_mac

@@ -7,8 +7,8 @@ import msgspec
 from metal.api.bmc import BMC, DNSRecordRef
 from metal.api.meta import Model, ObjectMeta
 from metal.controllers.bmc.dns_template import FieldEmpty, Template
+from metal.controllers.bmc.enrolment.servers import MANAGER
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.servers import MANAGER
 from metal.kube.client.errors import ApiError, BadRequest, Forbidden, Invalid, NotFound
 from metal.kube.client.resources import Resource, split_api_version
 from metal.kube.meta.conditions import find

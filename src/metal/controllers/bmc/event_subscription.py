@@ -17,10 +17,10 @@ from metal.bmc.errors import BMCError, BMCNotSupported
 from metal.bmc.events import Subscription
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc
+from metal.controllers.shared.access.bmc_endpoint import endpoint_for_bmc
+from metal.controllers.shared.access.sessions import explain
 from metal.controllers.shared.bmc_events import received_recently
 from metal.controllers.shared.condition_types import EVENTS
-from metal.controllers.shared.sessions import explain
 from metal.kube.controller.controller import Result
 from metal.kube.meta.conditions import is_true
 from metal.machine.boot_window import digest

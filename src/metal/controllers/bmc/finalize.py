@@ -3,7 +3,7 @@
 from metal.api.names import IGNORE
 from metal.controllers.bmc.event_subscription import delete_subscription
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.shared.sessions import log_out
+from metal.controllers.shared.access.sessions import log_out
 from metal.kube.controller.controller import Done, Result
 from metal.kube.controller.finalizers import add_finalizer, remove_finalizer
 from metal.kube.meta.objects import key_of

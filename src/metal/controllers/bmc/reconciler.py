@@ -23,19 +23,9 @@ end.
 
 from metal.api.kinds import Kinds
 from metal.api.names import IGNORE
-from metal.controllers.bmc import (
-    approval,
-    check,
-    connect,
-    duplicates,
-    event_subscription,
-    finalize,
-    operations,
-    restart,
-    servers,
-    trust,
-)
+from metal.controllers.bmc import check, connect, event_subscription, finalize, operations, restart, trust
 from metal.controllers.bmc.dns import ensure_record
+from metal.controllers.bmc.enrolment import approval, duplicates, servers
 from metal.controllers.bmc.scope import Deps, Scope
 from metal.controllers.shared.bmc_events import received_recently
 from metal.controllers.shared.reconciled import refusals, reporting

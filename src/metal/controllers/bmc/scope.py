@@ -18,7 +18,7 @@ from metal.bmc.shell import Shell
 from metal.bmc.systems import SystemInfo
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.settings import BMCSettings
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.clock_jump import Moments, Record
 from metal.controllers.shared.condition_types import RESET
 from metal.controllers.shared.scope import Context, StatusScope

@@ -1,7 +1,7 @@
 """Pins the certificate and the SSH host key that a BMC presents first (trust on first use), or that was accepted later.
 
 A pin is written to an annotation and to the status before anything secret is sent; the annotation outlives a status
-that another client wiped (`metal.controllers.shared.pins`). When the BMC presents another certificate or key, no
+that another client wiped (`metal.controllers.shared.access.pins`). When the BMC presents another certificate or key, no
 password is sent; its fingerprint is stored as `refused`, and the condition names the operation that accepts it. That
 operation pins the stored fingerprint, which the administrator has seen, not what the device presents at that moment.
 """
@@ -14,11 +14,11 @@ from metal.api.bmc import Pin
 from metal.api.names import OPERATION
 from metal.bmc.errors import BMCCertificateChanged, BMCError, BMCHostKeyChanged, BMCTimeout
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.shared import host_key as hostkey
-from metal.controllers.shared import pins
-from metal.controllers.shared.bmc_endpoint import FirstUse, address_of_bmc, trust_of
-from metal.controllers.shared.problem import Problem
-from metal.controllers.shared.sessions import explain
+from metal.controllers.shared.access import host_key as hostkey
+from metal.controllers.shared.access import pins
+from metal.controllers.shared.access.bmc_endpoint import FirstUse, address_of_bmc, trust_of
+from metal.controllers.shared.access.problem import Problem
+from metal.controllers.shared.access.sessions import explain
 from metal.kube.controller.controller import Result
 
 ACCEPT_CERTIFICATE = "accept-certificate"

@@ -9,16 +9,16 @@ from metal.bmc.errors import BMCTimeout, BMCUnreachable
 from metal.bmc.pool import Pool
 from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
-from metal.controllers.bmc import duplicates
 from metal.controllers.bmc.dns_template import Template
+from metal.controllers.bmc.enrolment import duplicates
 from metal.controllers.bmc.reconciler import BMCReconciler
 from metal.controllers.bmc.scope import BY_ENDPOINT, Deps
 from metal.controllers.bmc.settings import BMCSettings
-from metal.controllers.shared import secret_use
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access import secret_use
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.secret_use import BY_SECRET
 from metal.controllers.shared.indexes import BY_BMC, BY_IDENTITY, bmc_index, identity_index
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.secret_use import BY_SECRET
 from metal.kube.client.discovery import Discovery
 from metal.kube.controller.controller import owner_keys
 from metal.kube.controller.predicates import spec_or_metadata_changed

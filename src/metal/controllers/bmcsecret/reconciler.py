@@ -6,12 +6,12 @@ from typing import Any
 from metal.api.bmc import BMCSecret, BMCSecretStatus
 from metal.api.kinds import Kinds
 from metal.api.names import IGNORE, OPERATION
-from metal.controllers.shared.bmc_endpoint import credentials
-from metal.controllers.shared.problem import Problem
+from metal.controllers.shared.access.bmc_endpoint import credentials
+from metal.controllers.shared.access.problem import Problem
 from metal.controllers.shared.reconciled import reporting
 from metal.controllers.shared.scope import Context, StatusScope
-from metal.controllers.shared.withheld import withheld
 from metal.kube.cache.informer import Informer
+from metal.kube.client.withheld import withheld
 from metal.kube.controller.controller import Done, Result
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows

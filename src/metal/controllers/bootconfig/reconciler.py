@@ -38,6 +38,7 @@ from metal.controllers.shared.metrics import transitions
 from metal.controllers.shared.reconciled import reporting
 from metal.controllers.shared.scope import StatusScope
 from metal.kube.client.errors import Conflict, Forbidden, NotFound
+from metal.kube.client.withheld import withheld
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.ownership import is_controlled_by
@@ -177,7 +178,8 @@ class BootConfigurationReconciler:
         if ref is None:
             return Finding(READY, "NoIgnition", "the boot configuration has no Ignition", _IGNITION)
         try:
-            secret = await self.deps.context.client.get(SECRET, ref.name, config.metadata.namespace)
+            with withheld():
+                secret = await self.deps.context.client.get(SECRET, ref.name, config.metadata.namespace)
             memo, version = (
                 self._memos.setdefault(key, Memo()),
                 (secret.metadata.uid, secret.metadata.resource_version),
@@ -215,7 +217,7 @@ class BootConfigurationReconciler:
         meta, kind = config.metadata, self.deps.context.kinds.boot_config
         there = await self.deps.context.client.get(kind, meta.name, meta.namespace)
         if there.metadata.uid != meta.uid:
-            raise Conflict(f"{kind.kind} {meta.namespace}/{meta.name} was deleted and created again")
+            raise Conflict(f"{kind.kind} {key_of(config)} was deleted and created again")
 
     async def _child_state(self, found: IPXEBootConfig | None, state: str) -> None:
         if found is None or found.status.state == state:

@@ -50,7 +50,7 @@ def _is_replaceable(scope: ClaimScope, config: ServerBootConfiguration) -> bool:
 def _report_name_taken(scope: ClaimScope, config: ServerBootConfiguration) -> None:
     owner = controller_of(config)
     what = f"{owner.kind} {owner.name}" if owner is not None else "another owner"
-    name = f"{config.metadata.namespace}/{config.metadata.name}"
+    name = str(key_of(config))
     message = f"ServerBootConfiguration {name} is owned by {what}: delete it, or create the claim with another name"
     scope.report("Current", False, "BootConfigurationNameTaken", message)
 

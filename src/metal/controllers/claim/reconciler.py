@@ -36,6 +36,7 @@ from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.permissions import Permission, follows
 from metal.machine import tenancy
+from metal.machine.lease_tenancy import RecordOutdated
 from metal.machine.system_lease import NotInCharge, Unidentified
 
 _ATTEMPTS = 4
@@ -152,10 +153,11 @@ class ServerClaimReconciler:
         return server
 
     async def _is_in_charge(self, server: Server) -> bool:
-        """Whether the API confirms that this Server, and no other one of the same machine, acts on it."""
+        """Whether the API confirms that this Server, and no other one of the same machine, acts on it, and that its
+        record of tenancy is not older than the last tenancy."""
         try:
             await self.deps.leases.require(server)
-        except (NotInCharge, Unidentified):
+        except (NotInCharge, Unidentified, RecordOutdated):
             return False
         return True
 

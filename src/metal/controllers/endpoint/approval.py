@@ -4,7 +4,7 @@ from metal.api.endpoint import Endpoint
 from metal.controllers.endpoint.enrolment import Enrolment, bmc_manifest
 from metal.controllers.endpoint.mac_prefixes import Prefix
 from metal.controllers.endpoint.scope import EndpointDeps
-from metal.controllers.shared.enrolment_policy import APPROVED, PENDING
+from metal.controllers.shared.access.enrolment_policy import APPROVED, PENDING
 from metal.kube.meta.objects import Key
 
 

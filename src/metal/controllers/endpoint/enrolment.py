@@ -23,12 +23,12 @@ from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupp
 from metal.bmc.pool import BMCEndpoint
 from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
 from metal.controllers.endpoint.scope import EndpointDeps
-from metal.controllers.shared import pins
-from metal.controllers.shared.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
-from metal.controllers.shared.problem import Problem
-from metal.controllers.shared.sessions import log_out
-from metal.controllers.shared.withheld import withheld
+from metal.controllers.shared.access import pins
+from metal.controllers.shared.access.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
+from metal.controllers.shared.access.problem import Problem
+from metal.controllers.shared.access.sessions import log_out
 from metal.kube.cache.informer import Informer
+from metal.kube.client.withheld import withheld
 from metal.kube.meta import permissions
 from metal.kube.meta.objects import Key
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import yaml
 
-from metal.controllers.shared.bmc_endpoint import PROTOCOLS
+from metal.controllers.shared.access.bmc_endpoint import PROTOCOLS
 from metal.controllers.shared.yamltree import Invalid, Mapping, read_list
 
 HEX = frozenset("0123456789abcdef")

@@ -16,9 +16,9 @@ from metal.controllers.endpoint import approval
 from metal.controllers.endpoint.enrolment import CredentialsRefused, Enrolment, NotReachable
 from metal.controllers.endpoint.mac_prefixes import HEX, Prefix, normalise
 from metal.controllers.endpoint.scope import BY_ACCESS_MAC, EndpointDeps, EndpointScope
-from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, approval_text
+from metal.controllers.shared.access.enrolment_policy import PENDING_APPROVAL, approval_text
+from metal.controllers.shared.access.sessions import explain
 from metal.controllers.shared.reconciled import refusals, reporting
-from metal.controllers.shared.sessions import explain
 from metal.kube.client.backoff import Backoff
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.controller.finalizers import remove_finalizer

@@ -7,7 +7,7 @@ from metal.api.endpoint import Endpoint
 from metal.bmc.pool import Pool
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.endpoint.settings import EndpointSettings
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.clock_jump import Moments
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer

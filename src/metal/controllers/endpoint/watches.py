@@ -10,7 +10,7 @@ from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.controllers.endpoint.reconciler import EndpointReconciler
 from metal.controllers.endpoint.scope import BY_ACCESS_MAC, EndpointDeps
 from metal.controllers.endpoint.settings import EndpointSettings
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
 from metal.kube.controller.controller import Controller
 from metal.kube.controller.predicates import spec_or_metadata_changed

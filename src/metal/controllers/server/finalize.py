@@ -3,8 +3,9 @@
 from metal.api import names
 from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status, recreated, sanitization
-from metal.controllers.shared.sessions import log_out
+from metal.controllers.server.tenancy import sanitization
+from metal.controllers.server.tenancy.adoption import lost_status, recreated
+from metal.controllers.shared.access.sessions import log_out
 from metal.kube.controller.controller import Done, Requeue
 from metal.machine.identity import identity_of
 

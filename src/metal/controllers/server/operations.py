@@ -44,19 +44,14 @@ from metal.bmc.power import PowerState, ResetType
 from metal.controllers.server import power
 from metal.controllers.server.bmc import host_key, reported_interfaces
 from metal.controllers.server.netboot.boot import clear_override, is_override_kept
-from metal.controllers.server.netboot.progress import has_booted, is_under_way
+from metal.controllers.server.netboot.progress import has_booted, is_in_progress
 from metal.controllers.server.reasons import Reason
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import discovery, error, parked
-from metal.controllers.server.tenancy import (
-    erase_permission,
-    owed_drives,
-    sanitization_policy,
-    sanitization_result,
-    takeover,
-)
+from metal.controllers.server.tenancy import erase_permission, owed_drives, sanitization_policy, sanitization_result
+from metal.controllers.server.tenancy.adoption import takeover
 from metal.controllers.server.traits import PowerOwner, traits_of
-from metal.controllers.shared.host_key import ACCEPT as ACCEPT_HOST_KEY
+from metal.controllers.shared.access.host_key import ACCEPT as ACCEPT_HOST_KEY
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import Key
@@ -271,7 +266,7 @@ def _refusal(scope: Scope, operation: str) -> str:
     """Why the state of the server forbids the reset; empty if it does not."""
     failure = scope.status.failure
     state = failure.state if scope.status.state == State.ERROR and failure is not None else scope.status.state
-    if is_under_way(scope):
+    if is_in_progress(scope):
         return "a network boot is in progress; wait until it has ended"
     if RESETS[operation] is ResetType.FORCE_OFF:
         return ""

@@ -54,6 +54,7 @@ class Reason(StrEnum):
     REPORT_LOST = "ReportLost"
     SANITIZATION_OWED = "SanitizationOwed"
     SIGNING_KEY_UNUSABLE = "SigningKeyUnusable"
+    STATUS_OUTDATED = "StatusOutdated"
 
 
 class ConditionType(StrEnum):

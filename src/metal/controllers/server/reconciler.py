@@ -23,12 +23,13 @@ from metal.controllers.server.states import (
     reserved,
 )
 from metal.controllers.server.system_check import WrongSystem
-from metal.controllers.server.tenancy import adoption, outdated_status, takeover
+from metal.controllers.server.tenancy.adoption import adoption, outdated_status, takeover
 from metal.controllers.shared.reconciled import reporting
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key
 from metal.kube.meta.permissions import Permission, follows
+from metal.machine.lease_tenancy import RecordOutdated
 from metal.machine.system_lease import NotInCharge, Unidentified
 
 Step = Callable[[Scope], Awaitable[Requeue]]
@@ -120,6 +121,8 @@ class ServerReconciler:
             return duplicates.not_in_charge(scope, exc)
         except Unidentified:
             return duplicates.unidentified(scope)
+        except RecordOutdated as exc:
+            return await outdated_status.correct(scope, exc.kept)
 
     async def _walk(self, scope: Scope) -> Result:
         result: Result | None = await finalize.run(scope)

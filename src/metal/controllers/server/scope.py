@@ -28,7 +28,7 @@ from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.traits import WAITS, traits_of
 from metal.controllers.shared import bmc_events
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.evidence.keys import KeyStore
 from metal.kube.cache.informer import Informer
@@ -61,6 +61,8 @@ class Memo:
     """When the BMC is asked for its system again after it did not answer, as time of the loop."""
     verified: tuple[BMCEndpoint | None, str] | None = None
     """Where the Server's own system was read last: another address may be that of another machine."""
+    record_compared: datetime | None = None
+    """`since` of the record of tenancy that was last compared with its copy in the Lease of the machine."""
     compared: dict[str, float] = field(default_factory=dict)
     """When this Server was first compared with a Server with a tenancy, by its UID, as time of the loop."""
 
@@ -313,14 +315,17 @@ class Scope(StatusScope[Server]):
             await self.patch({})
         await self.require_in_charge()
 
-    async def require_in_charge(self) -> None:
+    async def require_in_charge(self, *, again: bool = False) -> None:
         """Have the API confirm, once in a pass, that this Server acts on its machine, and no other Server.
 
-        Raises NotInCharge, Unidentified, Conflict and ApiError.
+        The Lease that confirms it has a copy of the record of tenancy, which is brought up to date: also later in a
+        pass that has changed the record, with `again`. Raises NotInCharge, Unidentified, RecordOutdated, Conflict and
+        ApiError.
         """
-        if not self._is_in_charge:
+        if again or not self._is_in_charge:
             await self.deps.leases.require(self.server, self.status)
             self._is_in_charge = True
+        self.memo.record_compared = self.tenancy.since
 
     def boot_config(self) -> ServerBootConfiguration | None:
         """The boot configuration that spec.bootConfigurationRef names."""

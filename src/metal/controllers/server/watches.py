@@ -13,8 +13,9 @@ from metal.controllers.server.reconciler import ServerReconciler
 from metal.controllers.server.scope import Deps
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.tenancy import drive_search
-from metal.controllers.shared import bmc_events, secret_use
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared import bmc_events
+from metal.controllers.shared.access import secret_use
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.condition_types import BOOTED, RESET
 from metal.controllers.shared.indexes import (
     BY_BMC,

@@ -1,4 +1,5 @@
-"""What several controllers share: the scope of a pass, the BMC endpoint of an object, metrics, YAML input files.
+"""What several controllers share: the scope of a pass, the access to a BMC, metrics, YAML input files.
 
-Imports `api`, `kube` and `bmc`, no other package of `controllers`. Start reading in `scope`.
+Imports `api`, `kube` and `bmc`, no other package of `controllers`. Start reading in `scope`, then
+`access`.
 """

@@ -11,6 +11,7 @@ from metal.boot.errors import IgnitionError
 from metal.boot.plan import Blob, Plan
 from metal.kube.client.errors import NotFound
 from metal.kube.client.protocol import Client
+from metal.kube.client.withheld import withheld
 from metal.kube.meta.permissions import Permission, Where
 
 COMMAND_LINE = "command-line"
@@ -60,7 +61,8 @@ class Bootables:
         if ref is None:
             return ignition.EMPTY
         try:
-            secret = await self._client.get(SECRET, ref.name, config.metadata.namespace)
+            with withheld():
+                secret = await self._client.get(SECRET, ref.name, config.metadata.namespace)
             return ignition_of(secret)
         except NotFound:
             raise NotReady(f"the Secret {config.metadata.namespace}/{ref.name} does not exist") from None

@@ -6,6 +6,7 @@ from metal.api.claim import ServerClaim
 from metal.api.server import Server, State
 from metal.controllers.claim.matching import blocking_taints
 from metal.kube.meta.conditions import is_true
+from metal.kube.meta.objects import key_of
 from metal.machine import tenancy
 from metal.sim.history import History, ObjectChange
 from metal.sim.invariants.world import World, replay, violation
@@ -60,7 +61,7 @@ def check_kept(history: History) -> None:
             continue
         at = gone.get(claim.metadata.uid)
         if at is None or at > entry.at + _WATCHES:
-            text = f"server {entry.name} was taken from claim {claim.metadata.namespace}/{claim.metadata.name}"
+            text = f"server {entry.name} was taken from claim {key_of(claim)}"
             raise violation(history, entry, text, server=entry.name, machine=old.uuid)
 
 

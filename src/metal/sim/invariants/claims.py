@@ -60,8 +60,8 @@ def check_untouched(history: History) -> None:
         if server is None or server.spec.server_claim_ref is None or _is_requested(server):
             continue
         ref = server.spec.server_claim_ref
-        under_way = entry.at - changed.get((ref.namespace, ref.name), LONG_AGO) < PASS
-        problem = "" if under_way else _power_problem(entry, server, world)
+        in_progress = entry.at - changed.get((ref.namespace, ref.name), LONG_AGO) < PASS
+        problem = "" if in_progress else _power_problem(entry, server, world)
         problem = problem or _image_problem(entry, server, world)
         if problem:
             name = server.metadata.name

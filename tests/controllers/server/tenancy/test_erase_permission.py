@@ -133,3 +133,23 @@ async def test_the_evidence_says_that_a_former_probe_did_not_ask() -> None:
     former, present = found
     assert ["former version" in one for one in former.status.remarks] == [True]
     assert present.status.remarks == ()
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "All claims are searched again before an erasure is allowed: one that was restored since the boot keeps its data.",
+)
+async def test_a_claim_that_appears_after_the_question_keeps_its_data() -> None:
+    """The probe runs and asks; a claim that may own the data exists by then: off, not erased, until it is gone."""
+    async with world(**ERASE) as w:
+        await erasing(w)
+        await w.add_claim("c1", serverRef={"name": "s1"})
+        await w.ask()
+        server = await w.until_true(lambda s: s.status.wait is not None and s.status.wait.for_ == "FormerTenant")
+        assert (server.status.power_state, server.status.tenancy.data) == ("Off", "Dirty")
+        assert "ErasureRefused" in await reasons(w)
+        await asyncio.sleep(600)
+        assert not is_erasure_allowed(await w.server())
+        await w.client.delete(KINDS.claim, "c1", "default")
+        await erase(w, "s1")
+        assert (await w.until("Available")).status.tenancy.sanitization == "Clear"

@@ -17,9 +17,9 @@ from tests.controllers.fakebmc import UUID, FakeBMC
 from tests.controllers.killer import Killer
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import operate
+from tests.controllers.server.tenancy.adoption.test_unknown_data import many
 from tests.controllers.server.tenancy.test_owed_drives import TRUSTED, gone, other_server
 from tests.controllers.server.tenancy.test_sanitization import disks
-from tests.controllers.server.tenancy.test_unknown_data import many
 from tests.controllers.world import KINDS, NS, World, world
 
 pytestmark = pytest.mark.looptime

@@ -12,6 +12,7 @@ from metal.bmc.inventory import Drive, Inventory, Storage
 from metal.bmc.systems import SystemInfo
 from tests.controllers.fakebmc import FakeBMC
 from tests.controllers.server.steps import claimed_and_booted, condition, maintain, operate, reasons, retry
+from tests.controllers.server.tenancy.adoption.test_recreated import key_lost_after_verdict
 from tests.controllers.server.tenancy.test_sanitization import ERASE, disks, released
 from tests.controllers.world import KINDS, NS, World, world
 
@@ -118,6 +119,25 @@ async def test_a_moved_drive_is_erased_before_its_new_server_is_available(
         closed = records[owed.evidence]
         assert (closed.status.phase, closed.status.drives[0].result) == ("Succeeded", "Succeeded")
         assert KINDS.key("owed-by") not in closed.metadata.labels
+
+
+async def test_the_record_of_a_moved_drive_that_cannot_be_signed_stays_open_and_an_event_names_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The server that has erased the drive becomes Available."""
+    async with world(**TRUSTED) as w:
+        await deleted_while_dirty(w)
+        await other_server(w)
+        await w.boot_probe("s2")
+        await w.until("Cleanup", "s2")
+        key_lost_after_verdict(w, monkeypatch)
+        await erase(w, "s2")
+        await w.discover("s2")
+        (still,) = [one for one in await w.evidence() if one.metadata.name.startswith("owed-")]
+        told = [one for one in await w.events() if one.reason == "SigningKeyUnusable"]
+    (event,) = told
+    assert event.message.startswith(f"SanitizationEvidence {still.metadata.name} stays open")
+    assert (event.count, event.involved_object.name, still.status.phase) == (1, "s2", "")
 
 
 @pytest.mark.behaviour(

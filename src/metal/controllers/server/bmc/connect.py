@@ -24,10 +24,10 @@ from metal.controllers.server.bmc.bmc_errors import InvalidSpec, NoAccess, Syste
 from metal.controllers.server.bmc.recorded import RecordedOperations
 from metal.controllers.server.reasons import Operation
 from metal.controllers.server.scope import Scope
-from metal.controllers.shared import authorities, secret_use
-from metal.controllers.shared.bmc_endpoint import endpoint_for_bmc, endpoint_for_inline
+from metal.controllers.shared.access import authorities, secret_use
+from metal.controllers.shared.access.bmc_endpoint import endpoint_for_bmc, endpoint_for_inline
+from metal.controllers.shared.access.problem import Problem
 from metal.controllers.shared.condition_types import RESET
-from metal.controllers.shared.problem import Problem
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.kube.meta.objects import Key

@@ -3,7 +3,7 @@
 from metal.api.bmc import Pin
 from metal.api.names import OPERATION
 from metal.controllers.server.scope import Scope
-from metal.controllers.shared.host_key import ACCEPT, condition_of
+from metal.controllers.shared.access.host_key import ACCEPT, condition_of
 from metal.kube.controller.controller import Requeue
 
 

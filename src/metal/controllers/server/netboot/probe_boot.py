@@ -9,6 +9,7 @@ from metal.api.names import FIELD_MANAGER
 from metal.controllers.server.netboot import ignition
 from metal.controllers.server.scope import Scope
 from metal.controllers.shared import boot_config
+from metal.kube.client.withheld import withheld
 from metal.kube.meta.objects import Key
 from metal.kube.meta.ownership import controller_reference
 from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disowns
@@ -67,7 +68,8 @@ async def _write_ignition(scope: Scope, text: str, owners: list[dict[str, Any]])
         # The Go operator wrote Butane under the same name, with its format.
         "data": {"ignition": ignition.base64_text(text), "format": ignition.base64_text("ignition")},
     }
-    await scope.context.client.apply(SECRET, secret, manager=FIELD_MANAGER)
+    with withheld():
+        await scope.context.client.apply(SECRET, secret, manager=FIELD_MANAGER)
 
 
 def _config(scope: Scope, text: str) -> dict[str, Any]:

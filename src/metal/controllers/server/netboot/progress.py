@@ -29,6 +29,7 @@ from metal.api.tenancy import ClaimBoot
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import key_of
 from metal.machine import directory, interfaces
 from metal.machine.report import normal_mac
 
@@ -74,7 +75,7 @@ def is_unfinished(scope: Scope) -> bool:
     return scope.tenancy.boot is None or window.purpose == Purpose.SANITIZATION
 
 
-def is_under_way(scope: Scope) -> bool:
+def is_in_progress(scope: Scope) -> bool:
     """True while a network boot is in progress, or has succeeded and is not recorded yet."""
     window = scope.status.boot_window
     if window is None or window.phase in (Phase.CLOSED, Phase.CONTESTED):
@@ -117,7 +118,7 @@ async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
         requested_generation=booted.requested_generation if booted is not None else 0,
     )  # fmt: skip
     scope.set(tenancy=msgspec.structs.replace(scope.tenancy, boot=boot))
-    scope.record_event("Booted", f"the claim {claim.metadata.namespace}/{claim.metadata.name} booted {window.image}")
+    scope.record_event("Booted", f"the claim {key_of(claim)} booted {window.image}")
     scope.set(boot_attempts=0)
     await scope.commit()
     return None

@@ -4,6 +4,7 @@ from metal.api.claim import ServerBootConfiguration
 from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import key_of
 
 
 def is_ready(config: ServerBootConfiguration | None) -> bool:
@@ -17,7 +18,7 @@ def await_config(scope: Scope, config: ServerBootConfiguration) -> Requeue | Non
     """None when `config` can be served; else the wait, or Error past its deadline."""
     if is_ready(config):
         return None
-    name = f"{config.metadata.namespace}/{config.metadata.name}"
+    name = str(key_of(config))
     return await_config_change(scope, f"the boot configuration {name} to be ready: {_why(config)}")
 
 

@@ -11,13 +11,15 @@ from metal.controllers.server.netboot import probe_boot
 from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status, unknown_data
+from metal.controllers.server.tenancy.adoption import lost_status, unknown_data
 from metal.kube.controller.controller import Requeue
 from metal.machine import tenancy
 
 
 async def run(scope: Scope) -> Requeue:
     """Keep the machine off and its settings as declared; Reserved when a claim holds the server."""
+    if scope.memo.record_compared != scope.tenancy.since:
+        await scope.require_in_charge()
     if (unsettled := await unknown_data.settle_data(scope)) is not None:
         return unsettled
     if scope.tenancy.claim_ref is not None or tenancy.holds_data(scope.tenancy):

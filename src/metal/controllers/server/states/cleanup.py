@@ -11,10 +11,11 @@ from metal.controllers.server.netboot.boot import clear_override
 from metal.controllers.server.netboot.progress import is_unfinished
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import living_claims, lost_status, owed_drives, recreated, sanitization_policy
+from metal.controllers.server.tenancy import living_claims, owed_drives, sanitization_policy
 from metal.controllers.server.tenancy import sanitization as sanitize
+from metal.controllers.server.tenancy.adoption import lost_status, recreated
 from metal.kube.controller.controller import Requeue
-from metal.machine import tenancy
+from metal.machine import lease_tenancy, tenancy
 
 _ACCEPTED = "Accepted"
 
@@ -47,6 +48,8 @@ async def _sanitize(scope: Scope) -> Requeue | None:
         scope.set(tenancy=tenancy.accepted(scope.tenancy, "None", scope.now), boot_window=None)
         scope.condition(ConditionType.SANITIZED, False, "PolicyNone", sanitization_policy.left_data(scope))
         return None
+    if not tenancy.holds_data(scope.tenancy) and await _has_begun(scope):
+        scope.set(tenancy=tenancy.served(scope.tenancy, scope.now))
     if not tenancy.holds_data(scope.tenancy):
         scope.set(tenancy=tenancy.not_owed(scope.tenancy), boot_window=None)
         message = "nothing of the last tenant was served to the machine"
@@ -55,9 +58,17 @@ async def _sanitize(scope: Scope) -> Requeue | None:
     return await sanitize.run(scope)
 
 
+async def _has_begun(scope: Scope) -> bool:
+    """Whether the claim was booted although the record does not know: a backup of the record was restored."""
+    known = scope.tenancy
+    is_recorded = lease_tenancy.is_booting(scope.status, known)
+    return not is_recorded and await scope.deps.leases.has_begun(scope.server, known.uid)
+
+
 async def _release(scope: Scope) -> Requeue:
     """A manager that continues after a crash in here finds the result, and does not erase again."""
     result = scope.tenancy.sanitization
+    await scope.require_in_charge(again=True)  # the copy of the record is removed while it still names its claim
     changes: dict[str, object] = sanitization_policy.taints(scope)
     await recreated.close_records(scope)
     await owed_drives.settle(scope)

@@ -15,7 +15,8 @@ from metal.controllers.server.netboot.progress import has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import owed_drives, recreated
+from metal.controllers.server.tenancy import owed_drives
+from metal.controllers.server.tenancy.adoption import recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission, Where

@@ -6,7 +6,8 @@ from metal.controllers.server.bmc import inventory_summary
 from metal.controllers.server.netboot import ignition, probe_boot
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import adoption, owed_drives
+from metal.controllers.server.tenancy import owed_drives
+from metal.controllers.server.tenancy.adoption import adoption
 from metal.kube.controller.controller import Requeue
 
 

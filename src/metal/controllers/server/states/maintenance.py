@@ -18,7 +18,7 @@ from metal.controllers.server.netboot.progress import has_succeeded, record_succ
 from metal.controllers.server.netboot.readiness import await_config, await_config_change
 from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import takeover
+from metal.controllers.server.tenancy.adoption import takeover
 from metal.controllers.server.tenancy.tenancy import find_claim
 from metal.controllers.server.traits import traits_of
 from metal.kube.controller.controller import Requeue

@@ -19,10 +19,10 @@ from metal.api.server import State
 from metal.bmc.power import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.netboot.boot import clear_override
-from metal.controllers.server.netboot.progress import is_under_way, is_unfinished
+from metal.controllers.server.netboot.progress import is_in_progress, is_unfinished
 from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import takeover
+from metal.controllers.server.tenancy.adoption import takeover
 from metal.controllers.server.tenancy.tenancy import assume_booted
 from metal.controllers.server.traits import TRAITS, traits_of
 from metal.kube.controller.controller import Requeue
@@ -141,7 +141,7 @@ def _obstacle(scope: Scope) -> str:
     """Why the server cannot be parked now; empty if it can."""
     if not traits_of(scope.status.state).parkable:
         return f"a server in {scope.status.state} cannot be parked; it will be parked in {', '.join(_PARKABLE)}"
-    return "a network boot is in progress; the server will be parked after it" * is_under_way(scope)
+    return "a network boot is in progress; the server will be parked after it" * is_in_progress(scope)
 
 
 def _defer(scope: Scope, why: str) -> None:

@@ -12,7 +12,8 @@ from metal.controllers.server.netboot.progress import Tenant, has_booted, is_unf
 from metal.controllers.server.netboot.readiness import await_config, await_config_change
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import living_claims, lost_status, owed_drives, reimage, sanitization_policy
+from metal.controllers.server.tenancy import living_claims, owed_drives, reimage, sanitization_policy
+from metal.controllers.server.tenancy.adoption import lost_status
 from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, record_tenant
 from metal.kube.controller.controller import Requeue
 

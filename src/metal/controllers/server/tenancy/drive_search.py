@@ -17,7 +17,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy.ownership import Ownership, Record, ownership, record_of
 from metal.evidence import outstanding, record
 from metal.evidence.outstanding import BY_DRIVE
-from metal.kube.meta.objects import Key
+from metal.kube.meta.objects import Key, key_of
 from metal.machine import drive_identity, tenancy
 from metal.machine.identity import identity_of
 from metal.machine.report import drives_in
@@ -112,9 +112,9 @@ class _Claims:
         ref = former.spec.server_claim_ref if former is not None else None
         claim = self._scope.deps.claims.get(Key(ref.name, ref.namespace)) if ref is not None else None
         if claim is not None and ownership(claim, known) >= least:
-            return f"{claim.metadata.namespace}/{claim.metadata.name}"
+            return str(key_of(claim))
         listed = await self._list()
-        return next((f"{c.metadata.namespace}/{c.metadata.name}" for c in listed if ownership(c, known) >= least), "")
+        return next((str(key_of(c)) for c in listed if ownership(c, known) >= least), "")
 
     async def _list(self) -> list[ServerClaim]:
         if self._listed is None:

@@ -6,12 +6,15 @@ of the boot and its digest in `status.bootWindow.erasureAsked`.
 
 - No drive has data of a claim that exists: `decide` writes that digest to `erasureAllowed`, and the registry allows the
   erasure of exactly these drives. The time limit of the erasure begins.
-- One has: the window is closed, so that the token is void, and the machine is switched off. The evidence of that boot
-  has the drives, which are looked up in each pass (`refused_drives`), and the server waits (`DriveOwed`) until the
-  claim is gone or an administrator accepts. `operation=retry` boots the probe again, which asks again (`ask_again`):
-  this shows that the drive was returned.
+- A claim exists that may own the data of this server, although none did before the boot: the window is closed, and
+  `living_claims.before_erasure` decides once the machine is off.
+- A drive has such data: the window is closed, so that the token is void, and the machine is switched off. The evidence
+  of that boot has the drives, which are looked up in each pass (`refused_drives`), and the server waits (`DriveOwed`)
+  until the claim is gone or an administrator accepts. `operation=retry` boots the probe again, which asks again
+  (`ask_again`): this shows that the drive was returned.
 
-A probe of a former version does not ask; the evidence says so (`remarks`).
+A probe of a former version does not ask, and a registry of a former version answers without the manager; the evidence
+says so (`remarks`).
 """
 
 from datetime import timedelta
@@ -22,14 +25,14 @@ from metal.api.server import State
 from metal.bmc.power import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import owed_drives
+from metal.controllers.server.tenancy import living_claims, owed_drives
 from metal.evidence import drives, record
 from metal.kube.controller.controller import Requeue
 from metal.machine import boot_window, tenancy
 
 _NOT_ASKED = (
-    "the probe is of a former version and did not ask before it erased: drives that the BMC does not list were not "
-    "looked up"
+    "probe or registry is of a former version, and the erasure began without a question: drives that the BMC does not "
+    "list were not looked up"
 )
 
 
@@ -44,12 +47,15 @@ async def decide(scope: Scope, window: BootWindow, evidence: SanitizationEvidenc
     busy = await owed_drives.before_permission(scope, drives.seen(evidence.status.drives))
     if busy is None:
         await scope.require_latest()
+    is_claimed = busy is None and await living_claims.are_there(scope)  # one may have been restored since the boot
+    if busy is None and not is_claimed:
         until = scope.now + timedelta(seconds=seconds)
         scope.set(boot_window=boot_window.allow_erasure(window, until))
         return Requeue(0)
     scope.close_window()
     scope.set(tenancy=tenancy.not_erased(scope.tenancy, scope.now), sanitization_progress=None)
-    scope.record_event("ErasureRefused", f"nothing was erased: {scope.status.waiting_for}", warning=True)
+    why = "a claim exists that may own the data" if is_claimed else scope.status.waiting_for
+    scope.record_event("ErasureRefused", f"nothing was erased: {why}", warning=True)
     return await switch_off_refused(scope, scope.status.boot_window) or Requeue(0)
 
 

@@ -28,6 +28,7 @@ from metal.controllers.server.tenancy.ownership import Ownership, names_another,
 from metal.controllers.server.tenancy.tenancy import read_claim, refer_to
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import key_of
 from metal.kube.meta.permissions import Permission
 from metal.machine import tenancy
 
@@ -54,17 +55,28 @@ async def before_erasure(scope: Scope) -> Requeue | None:
     return await _protect(scope, (await scope.context.client.list(scope.context.kinds.claim)).items)
 
 
+async def are_there(scope: Scope) -> bool:
+    """Whether a claim in the API may own the data; nothing is changed. Raises ApiError."""
+    owners = _owners(scope, (await scope.context.client.list(scope.context.kinds.claim)).items)
+    return bool(owners.get(Ownership.PROVEN) or owners.get(Ownership.LIKELY))
+
+
 def _ref(claim: ServerClaim) -> TenantRef:
     meta = claim.metadata
     return TenantRef(namespace=meta.namespace, name=meta.name, uid=meta.uid)
 
 
-async def _protect(scope: Scope, claims: Iterable[ServerClaim]) -> Requeue | None:
+def _owners(scope: Scope, claims: Iterable[ServerClaim]) -> dict[Ownership, list[ServerClaim]]:
     known = record_of(scope.name, scope.tenancy.claim_ref)
     owners: dict[Ownership, list[ServerClaim]] = {}
     for claim in claims:
         if not names_another(claim, scope.name):
             owners.setdefault(ownership(claim, known), []).append(claim)
+    return owners
+
+
+async def _protect(scope: Scope, claims: Iterable[ServerClaim]) -> Requeue | None:
+    owners = _owners(scope, claims)
     if proven := owners.get(Ownership.PROVEN):
         return await _give_back(scope, proven[0])
     likely = owners.get(Ownership.LIKELY)
@@ -73,7 +85,7 @@ async def _protect(scope: Scope, claims: Iterable[ServerClaim]) -> Requeue | Non
 
 async def _give_back(scope: Scope, claim: ServerClaim) -> Requeue:
     """Write the reference of the claimed server again that was removed, or that names another claim."""
-    text = f"the claim {claim.metadata.namespace}/{claim.metadata.name} exists, and its data is on this server"
+    text = f"the claim {key_of(claim)} exists, and its data is on this server"
     if await refer_to(scope, claim):
         scope.record_event(
             "ClaimReferenceRestored",
@@ -89,7 +101,7 @@ async def _give_back(scope: Scope, claim: ServerClaim) -> Requeue:
 
 
 def _wait(scope: Scope, owners: list[ServerClaim]) -> Requeue:
-    names = ", ".join(sorted({f"{one.metadata.namespace}/{one.metadata.name}" for one in owners}))
+    names = ", ".join(sorted({str(key_of(one)) for one in owners}))
     known = scope.tenancy.claim_ref
     former = f"{known.namespace}/{known.name} (UID {known.uid})" if known is not None else "unknown"
     return scope.wait(

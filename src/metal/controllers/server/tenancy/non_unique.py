@@ -8,8 +8,6 @@ erasure of one drive never counts for another one with its serial number.
 
 from collections.abc import Iterable
 
-import msgspec
-
 from metal.api.sanitization import KnownDrive, OwedDrive
 from metal.api.server import Server
 from metal.controllers.server.scope import Scope
@@ -21,10 +19,7 @@ from metal.machine import drive_identity
 def to_look_up(scope: Scope, drives: Iterable[KnownDrive]) -> list[KnownDrive]:
     """The drives, without the serial numbers that identify nothing at this site."""
     listed = scope.settings.non_unique_drives
-    return [
-        msgspec.structs.replace(one, serial_number="") if drive_identity.is_non_unique(one, listed) else one
-        for one in drives
-    ]
+    return [drive_identity.with_unique_serial(one, listed) for one in drives]
 
 
 def certain(scope: Scope, drives: Iterable[KnownDrive]) -> list[KnownDrive]:

@@ -13,7 +13,6 @@ Out: `status.owedDrives` and the condition `DriveOwed`, which name drive, claim,
 """
 
 from collections.abc import Iterable
-from contextlib import suppress
 
 import msgspec
 import structlog
@@ -26,10 +25,9 @@ from metal.bmc.errors import BMCBusy, BMCError
 from metal.controllers.server.bmc import failing, inventory_summary
 from metal.controllers.server.reasons import ConditionType, Operation, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import drive_search, non_unique
+from metal.controllers.server.tenancy import drive_search, non_unique, record_key
 from metal.evidence import outstanding, record
 from metal.evidence.drives import describe
-from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
 from metal.machine import boot_window, drive_identity, tenancy
@@ -213,8 +211,8 @@ async def _settle(scope: Scope, name: str, erased: Iterable[KnownDrive]) -> None
     if evidence.status.phase:
         await outstanding.unlabel(context.client, context.kinds, evidence)
         return
-    with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never
-        key = await scope.deps.keys.signing_key()
+    key = await record_key.find(scope, name)
+    if key is not None:
         await outstanding.settle(
             context.client, context.kinds, evidence, erased, scope.tenancy.sanitization, status.sanitization_evidence,
             key, scope.now,

@@ -27,6 +27,7 @@ from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy.crds import await_crds
 from metal.controllers.server.tenancy.tenancy import read_claim
 from metal.kube.controller.controller import Requeue
+from metal.kube.meta.objects import key_of
 from metal.kube.meta.permissions import Permission
 
 _BOOT_FAILURES = (Reason.NETWORK_BOOT_FAILED, Reason.BOOT_CONTESTED, Reason.BOOT_CONFIGURATION_NOT_READY)
@@ -41,7 +42,7 @@ async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
     The claim is read from the API: an outdated copy of it could cost a tenant's system.
     """
     wanted, boot = claim.spec.boot_generation, scope.tenancy.boot
-    if boot is None or _is_under_way(scope, wanted):
+    if boot is None or _is_in_progress(scope, wanted):
         return None
     if not await _is_cache_current(scope, claim):
         return Requeue(_CACHE_LAG)
@@ -54,7 +55,7 @@ async def accept(scope: Scope, claim: ServerClaim) -> Requeue | None:
         return await_crds(scope)
     scope.record_event(
         "NetworkBootRequested",
-        f"the claim {claim.metadata.namespace}/{claim.metadata.name} requests network boot {wanted}: its system is "
+        f"the claim {key_of(claim)} requests network boot {wanted}: its system is "
         "shut down once its boot configuration is ready",
     )
     return None
@@ -65,7 +66,7 @@ def _record(scope: Scope, boot: ClaimBoot, requested: int) -> None:
     scope.set(tenancy=msgspec.structs.replace(scope.tenancy, boot=boot))
 
 
-def _is_under_way(scope: Scope, wanted: int) -> bool:
+def _is_in_progress(scope: Scope, wanted: int) -> bool:
     window = scope.status.boot_window
     if window is None or window.purpose != Purpose.CLAIM or window.boot_generation != wanted:
         return False

@@ -53,14 +53,14 @@ from metal.machine.report import drives_in
 
 _MISSED = timedelta(minutes=1)
 """How long after a deadline a pass shows that there was an outage; a manager that works makes one at the deadline."""
-_UNDER_WAY = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
+_IN_PROGRESS = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
 
 
 async def run(scope: Scope) -> Requeue | None:
     """One step; None once the drives are erased, the machine is off and the evidence is signed. Raises BMCError."""
     window = current_window(scope)
-    under_way = window is not None and window.phase in _UNDER_WAY
-    if not under_way and (busy := await _before_boot(scope, window)) is not None:
+    in_progress = window is not None and window.phase in _IN_PROGRESS
+    if not in_progress and (busy := await _before_boot(scope, window)) is not None:
         return busy
     config = probe_boot.find(scope)
     if config is None:

@@ -1,13 +1,16 @@
 """Corrects a record of tenancy that is older than the tenancy: a status from a backup was written over a newer one.
 
 Such a record is complete, so that `lost_status` does not rebuild it, but the claim that has booted since is missing in
-it: the machine of that claim would be switched off, booted or given away. Two other sources have that claim:
+it: the machine of that claim would be switched off, booted or given away. Three other sources have that claim:
 
 - the claim: its condition Booted is never withdrawn, and `spec.serverRef` names this server. The record is brought up
   to date with it, and `spec.serverClaimRef` is written again. When the record has the data of another tenant, nothing
   is changed and the server waits for an administrator (`FormerTenant`).
 - the annotation `metal.ironcore.dev/tenancy`, which is written after the record. If it has a boot, or data on the
   drives of a server that no claim holds, and the record has not, then the record is older and is rebuilt from it.
+- the Lease of the machine, of which `correct` gets the copy when a fence finds that the record is older
+  (`metal.machine.lease_tenancy`): status and annotation were restored. When the claim is gone, too, it is unknown
+  whether it was deleted or the backup removed it. Nothing is erased then until operation=retry.
 
 A claim is read from the API before anything is decided by it.
 """
@@ -18,14 +21,15 @@ from metal.api.claim import ServerClaim
 from metal.api.sanitization import KnownDrive
 from metal.api.server import State
 from metal.api.tenancy import ClaimBoot, Tenancy
-from metal.controllers.server.reasons import WaitFor
+from metal.controllers.server.reasons import Reason, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status
+from metal.controllers.server.tenancy.adoption import lost_status
 from metal.controllers.server.tenancy.tenancy import read_claim, refer_to
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
+from metal.kube.meta.objects import key_of
 from metal.machine import drive_identity, kept_tenancy, tenancy
 
 _UNCLAIMED = (State.INITIAL, State.DISCOVERY, State.AVAILABLE)
@@ -72,7 +76,7 @@ async def _belongs_to(scope: Scope, claim: ServerClaim) -> Requeue:
     await refer_to(scope, claim)
     scope.status = tenancy.without_old_fields(scope.status, _brought_up(scope, claim))
     scope.set(drives=_drives(scope), boot_window=None, power_request=None, operation_request=None, boot_attempts=0)
-    text = f"the status is older than the boot of claim {meta.namespace}/{meta.name}: it was restored from a backup"
+    text = f"the status is older than the boot of claim {key_of(claim)}: it was restored from a backup"
     scope.record_event("StatusOutdated", f"{text}. The machine is not changed; it is that claim's", warning=True)
     return scope.transition(State.RESERVED, text, warning=True)
 
@@ -93,12 +97,37 @@ def _drives(scope: Scope) -> tuple[KnownDrive, ...]:
     return drive_identity.union(scope.status.drives, kept_tenancy.drives_in(lost_status.annotation(scope) or ""))
 
 
+async def correct(scope: Scope, kept: Tenancy) -> Requeue:
+    """The record becomes that of the Lease; Error when its claim is gone. Raises ApiError."""
+    scope.discard()
+    ref = kept.claim_ref
+    claim = await read_claim(scope, ref.name, ref.namespace) if ref is not None else None
+    is_gone = ref is not None and (claim is None or claim.metadata.uid != ref.uid)
+    if is_gone:  # the machine may run, and must not be booted if somebody decides to keep it
+        kept = msgspec.structs.replace(kept, boot=ClaimBoot(claim_uid=kept.uid, booted_at=scope.now))
+    scope.status = tenancy.without_old_fields(scope.status, kept)
+    scope.set(drives=_drives(scope), boot_window=None, power_request=None, operation_request=None, boot_attempts=0)
+    text = f"the status is older than the Lease of the machine, which has data {kept.data}: it was restored"
+    scope.record_event("StatusOutdated", text, warning=True)
+    if ref is None:
+        return Requeue(0)
+    if not is_gone:
+        return scope.transition(State.RESERVED, text, warning=True)
+    scope.set(state=State.CLEANUP.value)
+    return scope.fail(
+        Reason.STATUS_OUTDATED,
+        f"{text} from a backup, and the claim {ref.namespace}/{ref.name} (UID {ref.uid}) does not exist. The machine "
+        "is not changed. To keep its data, create a claim and set spec.serverClaimRef of the Server to it and "
+        "status.tenancy.claimRef.uid to its UID. A retry erases the data",
+    )
+
+
 def _wait(scope: Scope, claim: ServerClaim) -> Requeue:
     known, meta = scope.tenancy.claim_ref, claim.metadata
     former = f"{known.namespace}/{known.name} (UID {known.uid})" if known is not None else "unknown"
     return scope.wait(
         WaitFor.FORMER_TENANT,
-        f"a manual decision: the last tenant is {former}, but the claim {meta.namespace}/{meta.name} has booted on "
+        f"a manual decision: the last tenant is {former}, but the claim {key_of(claim)} has booted on "
         "this server: one of both comes from a backup. The machine is not changed and nothing is erased. Delete that "
         f"claim if it has lost this server; or set status.tenancy.claimRef of the Server to it (UID {meta.uid}) and "
         "spec.serverClaimRef to keep its data",

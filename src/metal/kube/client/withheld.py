@@ -1,8 +1,8 @@
-"""Removes values from the API's refusals of requests that contain passwords.
+"""Removes values from the API's refusals of requests for Secrets, and for other kinds that contain passwords.
 
 The text of a refusal may repeat what the request contained: an admission webhook answers with any text, and a schema
-error shows the value. Controllers show refusals in conditions, Events and logs, so a request for a BMCSecret raises an
-error that has only code, reason and the paths of fields.
+error shows the value. Controllers show refusals in conditions, Events and logs, so each request for a Secret or a
+BMCSecret, also one that reads it, raises an error that has only code, reason and the paths of fields.
 """
 
 import re
@@ -12,8 +12,8 @@ from typing import Any
 
 from metal.kube.client.errors import ApiError
 
-_FIELD = re.compile(r"(metadata|data|stringData|immutable|allowedBMCs|status)([.\[][\w./\[\]-]*)?")
-"""Paths of a BMCSecret; a webhook may put any text there."""
+_FIELD = re.compile(r"(metadata|data|stringData|immutable|type|allowedBMCs|status)([.\[][\w./\[\]-]*)?")
+"""Paths of a Secret and a BMCSecret; a webhook may put any text there."""
 _MOST = 10
 """Most fields that an error names."""
 
@@ -34,7 +34,7 @@ def without_values(exc: ApiError) -> ApiError:
     named = f" (fields {', '.join(fields)})" if fields else ""
     text = (
         f"{reason}, HTTP status {exc.code}{named}. The words of the answer are not shown, because they may repeat a "
-        "password; the same change with kubectl and --dry-run=server shows them"
+        "password or another secret; the same change with kubectl and --dry-run=server shows them"
     )
     return type(exc)(text, code=exc.code, reason=reason, retry_after=exc.retry_after)
 

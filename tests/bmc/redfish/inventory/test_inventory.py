@@ -7,8 +7,8 @@ import pytest
 
 from metal.bmc.errors import BMCAuthError, BMCUnreachable
 from metal.bmc.inventory import Inventory, NetworkInterface
-from metal.bmc.redfish import inventory as module
 from metal.bmc.redfish.convert import mac
+from metal.bmc.redfish.inventory import inventory as module
 from metal.redfish import BMCTimeout
 from tests.bmc.redfish.machine import collection, fake, redfish, system
 from tests.redfish.fakes import HANG, SYSTEM, FakeBMC, answer

@@ -7,7 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from metal.api.core import LEASE
 from metal.api.server import Server
+from metal.bmc.power import PowerState
+from metal.machine.identity import identity_of, lease_name
 from tests.controllers.killer import Killer
 from tests.controllers.machine import Surroundings
 from tests.controllers.server.steps import reasons
@@ -17,6 +20,7 @@ pytestmark = pytest.mark.looptime
 SETTINGS: dict[str, Any] = {"power_poll": 1.0, "resync": 60.0, "sanitization_policy": "Clear"}
 DISK = {"name": "sda", "serial": "DISK0001", "sizeBytes": 1 << 30, "type": "SSD"}
 ALL = ("spec", "annotations", "status")
+RETRY = {KINDS.key("operation"): "retry"}
 Backup = dict[str, Any]
 
 
@@ -217,3 +221,159 @@ async def test_two_managers_at_once_correct_a_record_and_change_no_machine(
             await second.stop(grace=0.0)
             await w.client.delete(KINDS.claim, "c1", "default")
             await _is_erased(w)
+
+
+async def _restored_before(w: World, point: str, *, powered: PowerState = PowerState.ON) -> int:
+    """The whole Server is from this point before the boot of c1, and c1 is gone. Returns the requests so far."""
+    backups = await _claimed(w)
+    w.bmc.power = powered
+    requests = len(w.bmc.writes())
+    await _restore(w, backups[point], ALL)
+    await w.client.delete(KINDS.claim, "c1", "default")
+    await w.restart()
+    return requests
+
+
+@pytest.mark.behaviour(
+    "Cleanup",
+    "A Server whose status and annotations are older than its last tenancy is corrected from the Lease of its machine: "
+    "it is not given away, and its data is erased when an administrator decides so.",
+)
+@pytest.mark.parametrize("powered", [PowerState.ON, PowerState.OFF])
+async def test_a_server_restored_from_before_a_claim_that_is_gone_is_not_given_away(powered: PowerState) -> None:
+    """It is in Error, untouched, with the claim named; operation=retry erases it."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            requests = await _restored_before(w, "Available", powered=powered)
+            await w.until("Error")
+            await w.add_claim("c2")
+            await asyncio.sleep(1000)
+            server = await w.server()
+            assert w.bmc.power == powered
+            assert set(w.bmc.writes()[requests:]) <= {"clear_boot_override"}
+            assert (server.status.state, server.spec.server_claim_ref) == ("Error", None)
+            assert server.status.failure is not None
+            assert server.status.failure.reason == "StatusOutdated"
+            assert "default/c1" in server.status.failure.message
+            assert server.status.tenancy.data == "Dirty"
+            await w.client.delete(KINDS.claim, "c2", "default")
+            await w.client.patch(KINDS.server, "s1", {"metadata": {"annotations": RETRY}})
+            await w.until_true(lambda s: s.status.tenancy.data == "Erasing", within=900)
+            await _is_erased(w)
+            assert await _copy(w) is None
+
+
+async def _copy(w: World) -> str | None:
+    """What the Lease of the machine has of the tenancy."""
+    server = await w.server()
+    lease = await w.client.get(LEASE, lease_name(identity_of(server, KINDS).key), "metal-system")
+    return lease.metadata.annotations.get(KINDS.key("tenancy"))
+
+
+async def test_a_record_from_before_the_boot_of_its_claim_does_not_count_as_nothing_served() -> None:
+    """The restored record names the claim and no boot; the Lease knows of the boot, so the data is erased."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            await _restored_before(w, "Reserved")
+            await w.until_true(lambda s: s.status.tenancy.data == "Erasing", within=900)
+            await _is_erased(w)
+
+
+async def test_nothing_knows_of_a_claim_when_the_lease_is_restored_too() -> None:
+    """Status, annotations and Lease are all older than the claim, which is gone: docs/backup.md says what to do."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            backups = await _claimed(w)
+            await _restore(w, backups["Available"], ALL)
+            lease = lease_name(identity_of(await w.server(), KINDS).key)
+            old = {"metadata": {"annotations": {KINDS.key("tenancy"): None}}}
+            await w.client.patch(LEASE, lease, old, "metal-system")
+            await w.client.delete(KINDS.claim, "c1", "default")
+            await w.restart()
+            await asyncio.sleep(1000)
+            assert (await w.server()).status.state == "Available"
+            assert await w.evidence() == []
+
+
+async def test_a_claim_that_exists_gets_its_server_back_from_the_lease() -> None:
+    """Its boot had begun and is not in its condition Booted yet; nothing is erased, and the boot is done."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            await w.until("Available")
+            await w.until_true(lambda s: not s.status.waiting_for)
+            backup = await _backup(w)
+            await w.add_claim()
+            await w.until_true(lambda s: s.status.tenancy.data == "Dirty")
+            await _restore(w, backup, ALL)
+            await w.restart()
+            await w.until_true(_runs, within=900)
+            claim = await w.claim()
+            assert "StatusOutdated" in await reasons(w)
+            assert ((await w.server()).status.tenancy.uid, claim.status.phase) == (claim.metadata.uid, "Bound")
+            assert await w.evidence() == []
+
+
+async def test_the_lease_is_written_twice_in_a_tenancy() -> None:
+    """Once before the machine is touched for the claim, and once when its data is erased."""
+    async with world(**SETTINGS) as w:
+        around, w.disks, writes = Surroundings(w), [DISK], list[tuple[bool, str]]()
+
+        async def count(what: str, when: str) -> None:
+            if "Lease" in what and when == "after":
+                writes.append((bool(await _copy(w)), w.bmc.power))
+
+        await w.add_server()
+        async with around.acting():
+            await w.until("Available")
+            await w.until_true(lambda s: not s.status.waiting_for)
+            w.tap.trap = count
+            await w.add_claim()
+            await w.until_true(_runs, within=900)
+            await asyncio.sleep(1000)
+            await w.client.delete(KINDS.claim, "c1", "default")
+            await w.until("Cleanup")
+            await _is_erased(w)
+            await asyncio.sleep(1000)
+        assert writes == [(True, "Off"), (False, "Off")]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("claim_exists", [True, False])
+async def test_a_manager_killed_around_a_write_of_the_lease_loses_nothing(when: str, claim_exists: bool) -> None:
+    """At the begin and at the end of a tenancy: the next manager continues, and no record counts as outdated."""
+    async with world(**SETTINGS) as w:
+        around, w.disks, reached = Surroundings(w), [DISK], asyncio.Event()
+
+        async def kill(what: str, moment: str) -> None:
+            if "Lease" in what and moment == when and not reached.is_set():
+                reached.set()
+                await asyncio.Event().wait()
+
+        await w.add_server()
+        async with around.acting():
+            await w.until("Available")
+            await w.until_true(lambda s: not s.status.waiting_for)
+            await w.add_claim()
+            if claim_exists:
+                w.tap.trap = kill
+                await reached.wait()
+                await w.restart()
+            await w.until_true(_runs, within=900)
+            assert await _copy(w)
+            await w.client.delete(KINDS.claim, "c1", "default")
+            if not claim_exists:
+                w.tap.trap = kill
+                await reached.wait()
+                await w.restart()
+            await w.until("Available", within=900)
+            assert await _copy(w) is None
+            assert "StatusOutdated" not in await reasons(w)
+            assert [one.status.phase for one in await w.evidence()] == ["Succeeded"]

@@ -27,10 +27,10 @@ from metal.api.kinds import Kinds
 from metal.api.meta import Model, ObjectMeta
 from metal.api.names import BOUND_TO, BOUND_UIDS
 from metal.api.server import Server
-from metal.controllers.shared.problem import Problem
+from metal.controllers.shared.access.problem import Problem
 from metal.controllers.shared.scope import Context
-from metal.controllers.shared.withheld import withheld
 from metal.kube.cache.informer import Informer
+from metal.kube.client.withheld import withheld
 from metal.kube.meta import conditions
 from metal.kube.meta.permissions import Permission
 

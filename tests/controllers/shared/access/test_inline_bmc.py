@@ -8,9 +8,9 @@ import pytest
 
 from metal.api.bmc import BMCSecret
 from metal.api.endpoint import Endpoint
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults, endpoint_for_inline
-from metal.controllers.shared.enrolment_policy import EnrolmentPolicy
-from tests.controllers.shared.test_bmc_endpoint import by_tls_policy, made, refused, secret, server
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults, endpoint_for_inline
+from metal.controllers.shared.access.enrolment_policy import EnrolmentPolicy
+from tests.controllers.shared.access.test_bmc_endpoint import by_tls_policy, made, refused, secret, server
 
 INSIDE = BMCEndpointDefaults(policy=EnrolmentPolicy(networks=(ipaddress.ip_network("192.0.2.0/24"),)))
 

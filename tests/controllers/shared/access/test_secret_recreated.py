@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tests.controllers.rack import KINDS, Rack, rack, ready, soon
-from tests.controllers.shared.test_secret_use import BOUND, refer, until
+from tests.controllers.shared.access.test_secret_use import BOUND, refer, until
 
 pytestmark = pytest.mark.looptime
 UIDS = KINDS.key("bound-uids")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from metal.bmc.errors import BMCAuthError, BMCError, BMCServerError, BMCTLSError, BMCUnreachable
-from metal.controllers.shared.sessions import explain, log_out
+from metal.controllers.shared.access.sessions import explain, log_out
 from tests.controllers.rack import RackPool
 
 

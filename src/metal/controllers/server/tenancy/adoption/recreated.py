@@ -9,8 +9,6 @@ checks again at the end of discovery, for Servers that existed before the other 
 these records, once a cleanup has erased the machine.
 """
 
-from contextlib import suppress
-
 import structlog
 
 from metal.api.claim import ServerClaim
@@ -19,7 +17,7 @@ from metal.api.server import State
 from metal.controllers.server import system_check
 from metal.controllers.server.reasons import ConditionType, WaitFor
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import sanitization_policy
+from metal.controllers.server.tenancy import record_key, sanitization_policy
 from metal.controllers.server.tenancy.drive_search import system_of
 from metal.controllers.server.tenancy.ownership import Ownership, names_another, ownership, record_of
 from metal.controllers.server.tenancy.tenancy import find_claim
@@ -27,9 +25,9 @@ from metal.controllers.server.traits import traits_of
 from metal.controllers.shared.condition_types import BOOTED
 from metal.controllers.shared.indexes import BY_SERVER
 from metal.evidence import outstanding
-from metal.evidence.signing import KeyUnusable
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta import conditions
+from metal.kube.meta.objects import key_of
 from metal.machine import tenancy
 
 _log = structlog.get_logger(__name__)
@@ -100,7 +98,7 @@ def is_owner(scope: Scope, claim: ServerClaim, records: list[SanitizationEvidenc
 
 def await_decision(scope: Scope, owners: list[ServerClaim], records: list[SanitizationEvidence]) -> Requeue:
     """Wait for what an administrator has to decide; it ends when these claims or records are gone."""
-    claims = ", ".join(f"{one.metadata.namespace}/{one.metadata.name}" for one in owners)
+    claims = ", ".join(str(key_of(one)) for one in owners)
     evidence = ", ".join(one.metadata.name for one in records) or "none"
     text = (
         f"a manual decision: ownership is ambiguous, because a Server was deleted while a tenant's data was on its "
@@ -157,6 +155,6 @@ async def close_records(scope: Scope) -> None:
     for record in await open_records(scope):
         if result not in (Policy.CLEAR, Policy.PURGE) and record.spec.claim_uid != ended.uid:
             continue  # nothing was erased, and this record is of another tenant
-        with suppress(KeyUnusable):  # then the record stays open: erased twice is better than never
-            key = await scope.deps.keys.signing_key()
+        key = await record_key.find(scope, record.metadata.name)
+        if key is not None:
             await outstanding.close(context.client, context.kinds, record, result, evidence_name, key, scope.now)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from metal.bmc.inventory import Inventory, MemoryModule, NetworkInterface, Processor, Storage
 from metal.bmc.redfish import convert
 from metal.bmc.redfish.capability import Capability, system_quirks
-from metal.bmc.redfish.network import read_network
-from metal.bmc.redfish.reader import Reader
-from metal.bmc.redfish.storage import read_storage
+from metal.bmc.redfish.inventory.network import read_network
+from metal.bmc.redfish.inventory.reader import Reader
+from metal.bmc.redfish.inventory.storage import read_storage
 from metal.redfish import resources as schema
 
 DEADLINE = 120.0

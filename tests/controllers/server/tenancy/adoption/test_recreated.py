@@ -2,21 +2,24 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
 import pytest
 
+from metal.api.core import SECRET
 from metal.api.meta import ObjectMeta
 from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import Server
 from metal.api.tenancy import TenantRef
-from metal.evidence import outstanding
+from metal.evidence import outstanding, record
+from metal.evidence.keys import KeyStore
 from metal.machine.uuids import spellings
 from tests.controllers.fakebmc import FakeBMC
 from tests.controllers.server.steps import claimed_and_booted, claimed_and_booting, condition, maintain
 from tests.controllers.server.tenancy.test_sanitization import ERASE, begin_erasing, disks, erasing, released
-from tests.controllers.world import KINDS, World, world
+from tests.controllers.world import KINDS, NS, World, world
 
 pytestmark = pytest.mark.looptime
 BOOTED: dict[str, Any] = {
@@ -183,6 +186,71 @@ async def test_leaving_it_twice_is_leaving_it_once() -> None:
         found = await outstanding.find(w.client, KINDS, server.uuid)
     assert first.metadata.uid == again.metadata.uid
     assert [one.metadata.uid for one in found] == [first.metadata.uid]
+
+
+async def test_a_closed_record_of_a_server_that_was_restored_and_is_deleted_again_stays_as_it_is() -> None:
+    """Its signature stays valid, and what is owed now has a record of its own."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        server: Server = await w.server()
+        first = await outstanding.create(w.client, KINDS, server, server.uuid, "Clear")
+        key = await KeyStore(w.client, KINDS, NS, "metal-evidence-key").signing_key()
+        await outstanding.close(w.client, KINDS, first, "Clear", "proof", key, datetime.now(UTC))
+        closed = await w.client.get(KINDS.evidence, first.metadata.name)
+        second = await outstanding.create(w.client, KINDS, server, server.uuid, "Clear")
+        again = await outstanding.create(w.client, KINDS, server, server.uuid, "Clear")
+        found = await outstanding.find(w.client, KINDS, server.uuid)
+        unchanged = await w.client.get(KINDS.evidence, first.metadata.name)
+    assert unchanged == closed
+    assert second.metadata.name == again.metadata.name == f"{first.metadata.name}-2"
+    assert [one.metadata.name for one in found] == [second.metadata.name]
+
+
+async def unusable_key(w: World) -> None:
+    """The Secret with the signing key has another content."""
+    await w.client.patch(SECRET, "metal-evidence-key", {"data": {"private.pem": "bm9uc2Vuc2U="}}, NS)
+
+
+def key_lost_after_verdict(w: World, patch: pytest.MonkeyPatch) -> None:
+    """The key becomes unusable when the evidence of an erasure is signed, before records are closed."""
+    conclude = record.conclude
+
+    async def concluded(*args: Any, **more: Any) -> SanitizationEvidence:
+        found = await conclude(*args, **more)
+        await unusable_key(w)
+        return found
+
+    patch.setattr(record, "conclude", concluded)
+
+
+async def test_a_record_that_cannot_be_signed_stays_open_and_is_closed_by_the_next_erasure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One Event names the record, the Secret and the way out; the server is erased again and the record closed."""
+    async with world(**ERASE) as w:
+        await in_cleanup(w)
+        await recreate(w)
+        await begin_erasing(w)
+        key_lost_after_verdict(w, monkeypatch)
+        await w.erase()
+        await w.until("Discovery", within=900)
+        await asyncio.sleep(600)
+        told = [one for one in await w.events() if one.reason == "SigningKeyUnusable"]
+        still = await left(w)
+        monkeypatch.undo()
+        await w.client.delete(SECRET, "metal-evidence-key", NS)
+        await w.boot_probe()
+        await w.until("Cleanup")
+        await begin_erasing(w)
+        await w.erase()
+        await w.until("Discovery", within=900)
+        ended = await left(w)
+    (event,) = told
+    assert (event.count, event.type) == (1, "Warning")
+    assert f"SanitizationEvidence {still.metadata.name} stays open" in event.message
+    assert f"Secret {NS}/metal-evidence-key" in event.message
+    assert "correct or delete it" in event.message
+    assert (still.status.phase, ended.status.phase) == ("", "Succeeded")
 
 
 async def gone(w: World) -> None:

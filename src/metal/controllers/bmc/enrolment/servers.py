@@ -26,8 +26,8 @@ from metal.api.kinds import Kinds
 from metal.api.names import BMC_LABELS
 from metal.api.server import Server
 from metal.bmc.systems import SystemInfo
+from metal.controllers.bmc.enrolment.system_present import report_present
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.system_present import report_present
 from metal.controllers.shared.indexes import BY_BMC, BY_IDENTITY
 from metal.kube.client.errors import AlreadyExists, Conflict, NotFound
 from metal.kube.controller.controller import Result

@@ -16,8 +16,8 @@ from metal.api.sanitization import SanitizationEvidence
 from metal.api.server import State
 from metal.controllers.server import system_check
 from metal.controllers.server.scope import Scope
-from metal.controllers.server.tenancy import lost_status, recreated, takeover
-from metal.controllers.server.tenancy.adoption_table import (
+from metal.controllers.server.tenancy.adoption import lost_status, recreated, takeover
+from metal.controllers.server.tenancy.adoption.adoption_table import (
     Action,
     Annotation,
     Claim,

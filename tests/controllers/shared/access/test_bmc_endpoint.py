@@ -9,8 +9,8 @@ from metal.api.bmc import BMC, BMCSecret, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import Server
 from metal.bmc.pool import BMCEndpoint
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults, endpoint_for_bmc, endpoint_for_inline
-from metal.controllers.shared.problem import Problem
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults, endpoint_for_bmc, endpoint_for_inline
+from metal.controllers.shared.access.problem import Problem
 
 PROTOCOL = {"name": "Redfish", "port": 8443}
 DEFAULTS = BMCEndpointDefaults(ca_pem="OURS")

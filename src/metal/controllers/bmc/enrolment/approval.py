@@ -1,7 +1,7 @@
-"""Waits for the approval of a BMC that was contacted to read its serial number (`shared.enrolment_policy`)."""
+"""Waits for the approval of a BMC that was contacted to read its serial number (`shared.access.enrolment_policy`)."""
 
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.shared.enrolment_policy import APPROVED, PENDING_APPROVAL, SERIAL_NUMBER, approval_text
+from metal.controllers.shared.access.enrolment_policy import APPROVED, PENDING_APPROVAL, SERIAL_NUMBER, approval_text
 from metal.kube.controller.controller import Requeue, Result
 
 

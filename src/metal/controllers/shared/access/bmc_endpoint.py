@@ -6,9 +6,9 @@ from metal.api.bmc import BMC, BMCSecret, Protocol, TLSPolicy
 from metal.api.endpoint import Endpoint
 from metal.api.server import InlineBMC, Server
 from metal.bmc.pool import BMCEndpoint
-from metal.controllers.shared import secret_use
-from metal.controllers.shared.enrolment_policy import PENDING_APPROVAL, EnrolmentPolicy, approval_text
-from metal.controllers.shared.problem import Problem
+from metal.controllers.shared.access import secret_use
+from metal.controllers.shared.access.enrolment_policy import PENDING_APPROVAL, EnrolmentPolicy, approval_text
+from metal.controllers.shared.access.problem import Problem
 
 NOT_PINNED = "CertificateNotPinned"
 """Reason of the Problem that is solved by pinning the certificate that the BMC presents."""

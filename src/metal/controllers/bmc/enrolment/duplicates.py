@@ -16,8 +16,8 @@ from datetime import UTC, datetime
 
 from metal.api.bmc import BMC
 from metal.controllers.bmc.scope import Scope
+from metal.controllers.shared.access.secret_use import NOT_ALLOWED
 from metal.controllers.shared.indexes import BY_BMC, BY_IDENTITY
-from metal.controllers.shared.secret_use import NOT_ALLOWED
 from metal.kube.controller.controller import Requeue, Result
 from metal.kube.meta.conditions import find, is_true
 from metal.machine.charge import has_tenancy

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from metal.api.server import Server
 from metal.api.tenancy import Tenancy, TenantRef
-from metal.controllers.server.tenancy import adoption
-from metal.controllers.server.tenancy.adoption_table import (
+from metal.controllers.server.tenancy.adoption import adoption
+from metal.controllers.server.tenancy.adoption.adoption_table import (
     ROWS,
     Annotation,
     Claim,

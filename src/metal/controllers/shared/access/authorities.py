@@ -2,9 +2,10 @@
 
 from metal.api.bmc import TLSPolicy
 from metal.api.core import SECRET
-from metal.controllers.shared.bmc_endpoint import BMCEndpointDefaults
+from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.scope import Context
 from metal.kube.client.errors import NotFound
+from metal.kube.client.withheld import withheld
 from metal.kube.meta.permissions import Permission, Where
 
 
@@ -14,7 +15,8 @@ async def read(context: Context, namespace: str, tls: TLSPolicy | None, defaults
         return
     name, authorities = tls.ca_secret_ref.name, defaults.authorities
     try:
-        secret = await context.client.get(SECRET, name, namespace)
+        with withheld():
+            secret = await context.client.get(SECRET, name, namespace)
     except NotFound:
         authorities.pop(name, None)
         return

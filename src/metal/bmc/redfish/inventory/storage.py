@@ -2,7 +2,7 @@
 
 from metal.bmc.inventory import Drive, Storage
 from metal.bmc.redfish import convert
-from metal.bmc.redfish.reader import Reader
+from metal.bmc.redfish.inventory.reader import Reader
 from metal.redfish import resources as schema
 
 
