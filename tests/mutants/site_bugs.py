@@ -21,22 +21,36 @@ from metal.controllers.shared.access.enrolment_policy import EnrolmentPolicy
 from metal.evidence.chain import Chain
 from metal.machine import boot_window
 from tests.apiserver import test_client
-from tests.controllers.bmc import test_trust
+from tests.controllers.bmc import test_killed_in_enrolment, test_trust
 from tests.controllers.bmc.enrolment import test_identity, test_servers
 from tests.controllers.endpoint import test_enrolment_policy as policies
 from tests.controllers.server import test_failed_operations
 from tests.controllers.server.tenancy import test_sanitization_outage
 from tests.controllers.server.tenancy.adoption import test_lost_status
+from tests.controllers.shared.access import test_pins
 from tests.evidence import test_chain
 from tests.mutants.objects import _pass, defect
 
-_GONE, _OBSERVE = servers._gone, Scope.observe
+_GONE, _OBSERVE, _RESTORED = servers._gone, Scope.observe, pins.restored
 
 
 @defect(test_trust.test_a_wiped_status_does_not_pin_another_certificate)
 def pins_again_after_a_wipe(patch: pytest.MonkeyPatch) -> None:
     """Another client dropped status.certificate, and the refused certificate was pinned without a question."""
-    patch.setattr(pins, "restored", lambda bmc, _kinds, field, _now: getattr(bmc.status, field))
+    patch.setattr(pins, "restored", lambda bmc, _kinds, field, *_: getattr(bmc.status, field))
+
+
+@defect(test_pins.test_a_bmc_restored_as_before_its_pin_sends_no_password_to_another_device, restore=test_pins._unpin)
+def pins_again_after_a_restore(patch: pytest.MonkeyPatch) -> None:
+    """A BMC from before its pin was restored, and the password was sent to the device at its address."""
+    patch.setattr(pins, "restored", lambda *known: _RESTORED(*known[:4]))
+
+
+@defect(test_killed_in_enrolment.test_a_password_goes_only_to_the_device_that_accepted_it,
+        story="expected", moment="after")  # fmt: skip
+def forgets_the_device_of_a_password(patch: pytest.MonkeyPatch) -> None:
+    """A manager was killed before it created the BMC, and the next one sent the password to another device."""
+    patch.setattr(Enrolment, "_device", lambda *_: {})
 
 
 @defect(test_lost_status.test_a_drive_that_only_the_inventory_lists_is_owed_when_no_report_names_it, running=False)

@@ -21,6 +21,7 @@ from tests.sim import (
     test_failures_leader,
     test_failures_machine,
     test_failures_requests,
+    test_failures_restores,
     test_failures_services,
     test_failures_writers,
 )
@@ -78,7 +79,7 @@ PARTS = (
     Part("DHCP, boot server, registry, OCI registry", test_failures_services), Part("Erasure", test_failures_erasure),
     Part("Requests of clients", test_failures_requests),
     Part("API and manager", test_failures_control_plane), Part("Several managers", test_failures_leader),
-    Part("Other clients of the API", test_failures_writers),
+    Part("Other clients of the API", test_failures_writers), Part("Older backups", test_failures_restores),
 )  # fmt: skip
 
 

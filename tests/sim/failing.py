@@ -109,6 +109,10 @@ class FailingPlane(Plane):
         """What happens as soon as there is a claim."""
         self.before = 0
         """What a fault counted when it began."""
+        self.machine_requests = 0
+        """Requests to the machine's BMC when a fault began."""
+        self.password = ""
+        """The password before a fault."""
         self.added: SimBMC
         """A BMC that was added."""
         self.lines = Lines()

@@ -64,11 +64,16 @@ async def _no_machine_is_reset(world: FailingPlane) -> None:
     assert len(_resets(world)) == world.before
 
 
-async def _show_another_certificate(world: FailingPlane) -> None:
-    """Once the first one was pinned."""
+async def pin_first(world: FailingPlane) -> None:
+    """An administrator has the certificate of the BMC pinned."""
     tls = {"insecureSkipVerify": None, "trustOnFirstUse": True}
     await world.client.patch(KINDS.bmc, (await _bmc(world)).metadata.name, {"spec": {"tls": tls}})
     await asyncio.sleep(120)
+
+
+async def _show_another_certificate(world: FailingPlane) -> None:
+    """Once the first one was pinned."""
+    await pin_first(world)
     bmc = world.fleet.bmcs[world.machine.identity.bmc_ip]
     bmc.certificate, world.before = "ab" * 32, bmc.requests.total()
 

@@ -46,7 +46,9 @@ BOUND_UIDS = "bound-uids"
 
 PINNED_CERTIFICATE, PINNED_HOST_KEY = "pinned-certificate", "pinned-ssh-host-key"
 """Annotations of a BMC: the fingerprints that status.certificate and status.sshHostKey pin. They outlive a lost
-status."""
+status. Annotations of its BMCSecret with these names and a digest of the BMC's name outlive the BMC."""
+MANAGER_UUID = "manager-uuid"
+"""Annotation of a BMCSecret that enrolment created: UUID of the manager that accepted it, for spec.bmcUUID."""
 
 FIELD_MANAGER = "metal-operator"
 """Field manager of what the controllers apply."""

@@ -223,6 +223,29 @@ async def test_a_lease_emptied_or_shortened_by_hand_is_not_taken_from_a_leader_t
     assert election.leaders == ["two"]
 
 
+async def test_a_released_lease_of_an_older_backup_is_not_taken_from_a_leader_that_does_not_hear_of_it(
+    election: Election,
+) -> None:
+    """It was released before its last holder got it, who may act until its own deadline."""
+    first = election.candidate("first")
+    await asyncio.sleep(FIRST + 1)
+    await first.stop()
+    released = (await election.api.get(KIND, "lease", "ns")).spec
+    one = election.candidate("one")
+    await asyncio.sleep(FIRST + 1)
+    election.candidate("two")
+    await asyncio.sleep(1)
+    one.wire.cut = True
+    await asyncio.sleep(0.1)
+    spec = {"holderIdentity": "", "leaseDurationSeconds": released.lease_duration_seconds}
+    old = {**spec, "leaseTransitions": released.lease_transitions}
+    await election.api.patch(KIND, "lease", {"spec": old}, "ns")
+    for _ in range(200):
+        await asyncio.sleep(0.1)
+        election.check()
+    assert (released.holder_identity, election.leaders) == ("", ["two"])
+
+
 async def test_a_machine_that_was_suspended_leads_no_more_when_it_wakes(election: Election) -> None:
     """The loop's clock has stood still; another one may lead since. It stands by, and may lead again later."""
     one = election.candidate("one")

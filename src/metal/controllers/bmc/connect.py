@@ -5,7 +5,7 @@ from metal.api.names import RETRY
 from metal.bmc.errors import BMCAuthError, BMCError
 from metal.controllers.bmc.check import report_failure
 from metal.controllers.bmc.scope import Scope
-from metal.controllers.bmc.trust import pin_certificate
+from metal.controllers.bmc.trust import keep_in_secret, pin_certificate
 from metal.controllers.shared.access import authorities, secret_use
 from metal.controllers.shared.access.bmc_endpoint import NOT_PINNED, endpoint_for_bmc
 from metal.controllers.shared.access.enrolment_policy import PENDING_APPROVAL
@@ -39,6 +39,7 @@ async def resolve_endpoint(scope: Scope) -> Result | None:
         scope.state(PENDING_APPROVAL if found.reason == PENDING_APPROVAL else "Pending", found.message)
         scope.report("Ready", False, found.reason, found.message)
         return Requeue(scope.context.jitter(scope.deps.settings.interval))
+    await keep_in_secret(scope)
     scope.bmc_endpoint = scope.memo.bmc_endpoint = found
     return None
 

@@ -1,9 +1,10 @@
 """Pins the certificate and the SSH host key that a BMC presents first (trust on first use), or that was accepted later.
 
-A pin is written to an annotation and to the status before anything secret is sent; the annotation outlives a status
-that another client wiped (`metal.controllers.shared.access.pins`). When the BMC presents another certificate or key, no
-password is sent; its fingerprint is stored as `refused`, and the condition names the operation that accepts it. That
-operation pins the stored fingerprint, which the administrator has seen, not what the device presents at that moment.
+A pin is written to annotations of the BMC and its BMCSecret and to the status before anything secret is sent; they
+outlive a status that another client wiped, and a BMC of an older backup (`metal.controllers.shared.access.pins`). When
+the BMC presents another certificate or key, no password is sent; its fingerprint is stored as `refused`, and the
+condition names the operation that accepts it. That operation pins the stored fingerprint, which the administrator has
+seen, not what the device presents at that moment.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from metal.controllers.shared.access import pins
 from metal.controllers.shared.access.bmc_endpoint import FirstUse, address_of_bmc, trust_of
 from metal.controllers.shared.access.problem import Problem
 from metal.controllers.shared.access.sessions import explain
+from metal.kube.client.withheld import withheld
 from metal.kube.controller.controller import Result
 
 ACCEPT_CERTIFICATE = "accept-certificate"
@@ -42,7 +44,8 @@ async def accept(scope: Scope) -> Result | None:
 async def _keep(scope: Scope, field: str) -> None:
     """Make the pin in the status and its copy agree. Raises ApiError."""
     kinds = scope.context.kinds
-    pin = pins.restored(scope.obj, kinds, field, scope.now)
+    secret = None if field == "certificate" and _is_verified_otherwise(scope) else scope.secret
+    pin = pins.restored(scope.obj, kinds, field, scope.now, secret)
     if pin is None:
         return
     if not pins.kept(scope.obj, kinds, field):
@@ -52,9 +55,23 @@ async def _keep(scope: Scope, field: str) -> None:
         await scope.commit()
         scope.event(
             "Warning", "PinRestored",
-            f"another client changed the status: {pin.sha256} is pinned again, from the annotation "
-            f"{kinds.key(pins.ANNOTATIONS[field])}",
+            f"the status did not have this pin: {pin.sha256} is pinned again, from the annotation "
+            f"{kinds.key(pins.ANNOTATIONS[field])} of the BMC, or from its BMCSecret. Another client changed the "
+            "status, an older BMC was restored, or a manager was stopped between two writes",
         )  # fmt: skip
+
+
+async def keep_in_secret(scope: Scope) -> None:
+    """Bring the pins in the BMCSecret up to date, which the BMC may use. Raises ApiError."""
+    secret, kinds, client = scope.secret, scope.context.kinds, scope.context.client
+    if secret is None:
+        return
+    known = {field: getattr(scope.status, field) for field in pins.ANNOTATIONS}
+    now = {field: pin.sha256 if pin is not None else "" for field, pin in known.items()}
+    if notes := pins.change_secret(kinds, secret, now, scope.name):
+        body = {"metadata": {"annotations": notes}}
+        with withheld():
+            scope.deps.secrets.observe(await client.patch(kinds.bmc_secret, secret.metadata.name, body))
 
 
 async def _pin(scope: Scope, field: str, fingerprint: str) -> None:

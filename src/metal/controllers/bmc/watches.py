@@ -1,9 +1,13 @@
 """Adds the BMC controller to a runtime: its informers, its indexes and the changes that cause a pass."""
 
 from collections.abc import Iterable
+from functools import partial
+
+import msgspec
 
 from metal.api.bmc import BMC, BMCSecret
 from metal.api.endpoint import Endpoint
+from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.bmc.errors import BMCTimeout, BMCUnreachable
 from metal.bmc.pool import Pool
@@ -14,7 +18,7 @@ from metal.controllers.bmc.enrolment import duplicates
 from metal.controllers.bmc.reconciler import BMCReconciler
 from metal.controllers.bmc.scope import BY_ENDPOINT, Deps
 from metal.controllers.bmc.settings import BMCSettings
-from metal.controllers.shared.access import secret_use
+from metal.controllers.shared.access import pins, secret_use
 from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.controllers.shared.access.secret_use import BY_SECRET
 from metal.controllers.shared.indexes import BY_BMC, BY_IDENTITY, bmc_index, identity_index
@@ -55,7 +59,7 @@ def setup_bmcs(
         "bmc", reconciler.reconcile, workers=settings.workers, deadline=settings.contact_timeout * 2 + 20
     )
     controller.watches(deps.bmcs, predicate=_needs_pass)
-    controller.watches(deps.secrets, lambda secret: _bmcs_of_secret(deps, secret), spec_or_metadata_changed)
+    controller.watches(deps.secrets, lambda secret: _bmcs_of_secret(deps, secret), partial(_secret_changed, kinds))
     controller.watches(deps.endpoints, lambda endpoint: _bmcs_of_endpoint(deps, endpoint), spec_or_metadata_changed)
     controller.watches(deps.servers, owner_keys(kinds.bmc), _system_changed)
     deps.bmcs.add_handler(lambda old, new: _expect_silence(pool, new) if old is None and new is not None else None)
@@ -78,6 +82,19 @@ def _endpoint_name(bmc: BMC) -> Iterable[str]:
 
 def _bmcs_of_secret(deps: Deps, secret: BMCSecret) -> list[Key]:
     return [key_of(bmc) for bmc in deps.bmcs.by_index(BY_SECRET, secret.metadata.name)]
+
+
+def _secret_changed(kinds: Kinds, old: BMCSecret | None, new: BMCSecret | None) -> bool:
+    """True unless only the status or pins changed, which the pass of one of its BMCs writes."""
+    if old is None or new is None:
+        return True
+    return spec_or_metadata_changed(_without_pins(kinds, old), _without_pins(kinds, new))
+
+
+def _without_pins(kinds: Kinds, secret: BMCSecret) -> BMCSecret:
+    meta = secret.metadata
+    notes = pins.without_pins(meta.annotations, kinds)
+    return msgspec.structs.replace(secret, metadata=msgspec.structs.replace(meta, annotations=notes))
 
 
 def _bmcs_of_endpoint(deps: Deps, endpoint: Endpoint) -> list[Key]:

@@ -5,7 +5,8 @@ pinned before the first password is sent. Each candidate is tried with a request
 service root answers without; the first accepted one becomes the BMCSecret. Refused candidates are remembered by
 Endpoint and generation and not tried again for `credentials_rest`. An existing BMCSecret is used as it is, and no
 credentials are tried. All objects carry the Endpoint's name and no owner reference: BMC and BMCSecret outlive the
-lease. What was created before a failure stays, and the next pass continues from there.
+lease. What was created before a failure stays, and the next pass continues from there: the BMCSecret has the pin and
+the UUID of the manager in annotations, so that a BMC that is created later sends the password to the same device only.
 """
 
 import asyncio
@@ -19,6 +20,7 @@ from metal.api.bmc import BMC, BMCSecret, Pin
 from metal.api.endpoint import Endpoint
 from metal.api.kinds import Kinds
 from metal.api.meta import Kind
+from metal.api.names import MANAGER_UUID
 from metal.bmc.errors import BMCAuthError, BMCForbidden, BMCNotFound, BMCNotSupported, BMCTimeout
 from metal.bmc.pool import BMCEndpoint
 from metal.controllers.endpoint.mac_prefixes import Credential, Prefix
@@ -69,20 +71,37 @@ class Enrolment:
         Raises CredentialsRefused, NotReachable, BMCError or ApiError. What was created before stays and is found by
         the next run.
         """
-        name = endpoint.metadata.name
-        manager_uuid = ""
-        pin = None
+        name, kinds = endpoint.metadata.name, self._context.kinds
         if self.needs_contact(endpoint):
             self._require_encryption(name, prefix)
             pin = await self._first_certificate(endpoint, prefix)
+            if self._deps.bmcs.get(Key(name)) is not None:
+                await self._store_pin(name, pin)
             credential, manager_uuid = await self._find_credential(endpoint, prefix, pin)
-            kind = self._context.kinds.bmc_secret
+            manifest = secret_manifest(name, credential)
+            manifest["metadata"]["annotations"] = self._device(name, pin, manager_uuid)
             with withheld():
-                self._deps.secrets.observe(await self._context.client.create(kind, secret_manifest(name, credential)))
+                self._deps.secrets.observe(await self._context.client.create(kinds.bmc_secret, manifest))
         if self._deps.bmcs.get(Key(name)) is None:
-            await self.create_bmc(endpoint, bmc_manifest(name, prefix, manager_uuid), pin)
-        await self._store_pin(name, pin)
+            await self._create_bmc_of(endpoint, prefix)
         self.forget(name)
+
+    async def _create_bmc_of(self, endpoint: Endpoint, prefix: Prefix) -> None:
+        """Create the BMC of the device that has accepted the BMCSecret. Raises ApiError."""
+        name, kinds = endpoint.metadata.name, self._context.kinds
+        secret = self._deps.secrets.get(Key(name))
+        uuid = secret.metadata.annotations.get(kinds.key(MANAGER_UUID), "") if secret is not None else ""
+        manifest = bmc_manifest(name, prefix, uuid)
+        now = self._context.clock().replace(microsecond=0)
+        pin = pins.restored(msgspec.convert(manifest, BMC), kinds, "certificate", now, secret)
+        await self.create_bmc(endpoint, manifest, pin)
+        await self._store_pin(name, pin)
+
+    def _device(self, name: str, pin: Pin | None, manager_uuid: str) -> dict[str, str]:
+        """The annotations of a new BMCSecret that say which device has accepted it."""
+        kinds = self._context.kinds
+        notes = {kinds.key(MANAGER_UUID): manager_uuid} if manager_uuid else {}
+        return notes | pins.in_secret(kinds, {"certificate": pin.sha256} if pin is not None else {}, name)
 
     async def create_bmc(self, endpoint: Endpoint, manifest: dict[str, Any], pin: Pin | None = None) -> None:
         """Create the BMC, with its finalizer, its pin, and the annotation of one that waits for an approval.
@@ -160,6 +179,8 @@ class Enrolment:
         bmc = self._deps.bmcs.get(Key(name))
         if bmc is None or pins.kept(bmc, kinds, "certificate") != pin.sha256:
             await client.patch(kind, name, pins.change(kinds, "certificate", pin.sha256))
+        elif bmc.status.certificate == pin:
+            return
         body = {"status": {"certificate": msgspec.to_builtins(pin)}}
         self._deps.bmcs.observe(await client.patch_status(kind, name, body))
 

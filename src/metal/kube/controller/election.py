@@ -121,6 +121,7 @@ class Elector:
         self._has_run = False
         self._version = ""
         self._seen_at = 0.0
+        self._held_transitions = 0
         self._changed = asyncio.Event()
         self._follower = self._informer()
         self._failure_type = ""
@@ -241,7 +242,7 @@ class Elector:
         spec, now = lease.spec, asyncio.get_running_loop().time()
         # A shorter duration in the Lease does not count: its holder may act for as long as this process would.
         left = self._seen_at + max(spec.lease_duration_seconds, self._duration) - now
-        free = not spec.holder_identity and spec.lease_duration_seconds == RELEASED
+        free = not spec.holder_identity and spec.lease_duration_seconds == RELEASED and not self._is_older(spec)
         if not free and spec.holder_identity != self.settings.identity and left > 0:
             self._log_standby(spec.holder_identity or "none, but the Lease was not released")
             return max(min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2)), _MIN_WAIT)
@@ -320,6 +321,13 @@ class Elector:
         if lease.metadata.resource_version != self._version:
             self._version = lease.metadata.resource_version
             self._seen_at = asyncio.get_running_loop().time()
+
+        if lease.spec.holder_identity:
+            self._held_transitions = lease.spec.lease_transitions
+
+    def _is_older(self, spec: LeaseSpec) -> bool:
+        """Whether the Lease is that of a backup: it was released before its last holder got it, who may still act."""
+        return spec.lease_transitions < self._held_transitions
 
     @property
     def _duration(self) -> int:

@@ -10,7 +10,7 @@ _LATE = timedelta(minutes=5)
 """Tolerance after a deadline: the longest poll interval and a margin."""
 _ENDLESS = ("", State.MAINTENANCE, State.PARKED, State.ERROR, State.RELEASED)
 """States that an administrator ends. The empty state waits for a manual decision about ambiguous ownership."""
-_DECISIONS = ("DuplicateSystem", "MachineIdentity", "DriveOwed")
+_DECISIONS = ("DuplicateSystem", "MachineIdentity", "DriveOwed", "FormerTenant")
 """Waits for the decision of an administrator: only that ends them."""
 
 

@@ -227,4 +227,4 @@ def _command(secret: str, names: list[str]) -> str:
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """Permissions of this module."""
-    return (Permission(kinds.bmc_secret, ("patch",), "binds a BMCSecret to the BMCs that use it"),)
+    return (Permission(kinds.bmc_secret, ("patch",), "binds a BMCSecret to its BMCs, and keeps their pins"),)
