@@ -11,7 +11,7 @@ import structlog
 from aiohttp import web
 from prometheus_client import CollectorRegistry, disable_created_metrics, generate_latest
 
-from metal.api.core import EVENT, NAMESPACE
+from metal.api.core import EVENT, LEASE, NAMESPACE
 from metal.api.kinds import Kinds, kinds
 from metal.api.server import Server
 from metal.bmc.pool import Pool
@@ -20,7 +20,7 @@ from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
 from metal.boot.images import Images, RegistryImages
 from metal.boot.registry_client import RegistryClient, RegistryClientSettings
-from metal.config import Config
+from metal.config import Config, shared_options
 from metal.config.check import split_listen
 from metal.controllers.bmc.watches import setup_bmcs
 from metal.controllers.bmcsecret.watches import setup_bmc_secrets
@@ -166,8 +166,23 @@ class Manager:
         return "leader" if elector is None or elector.leader else "standby"
 
     def _lead(self) -> None:
+        self._compare_options()
         self.runtime.retry()
         self.runtime.release(_STANDBY)
+
+    def _compare_options(self) -> None:
+        """Report options that differ from those of the leader before this one; an ordinary rollout does so once."""
+        elector = self.parts.elector
+        if elector is None or elector.former is None:
+            return
+        lease, elector.former = elector.former, None
+        if names := shared_options.differing(self.config, lease.metadata.annotations):
+            text = (
+                f"the options of the new leader differ from those of the one before: {', '.join(names)}. Unless the "
+                "configuration is being changed, start all managers with the same one"
+            )
+            self.recorder.event(lease, LEASE, "Warning", "OptionsChanged", text)
+            _log.warning("options differ from those of the former leader", options=names)
 
     async def _stand_by(self) -> None:
         await self.runtime.hold(_STANDBY, grace=0.0)
@@ -216,6 +231,8 @@ class Manager:
             of(kinds.endpoint),
         )  # fmt: skip
         self.parts.registry.register(FleetCollector(fleet, self.parts.clock))
+        for name, digest in shared_options.digests(self.config).items():
+            metrics.options.labels(name, digest).set(1)
         self.runtime.metrics.watch_leader(self.config.election.lease, lambda: self.role == "leader")
         observe_boots(fleet.servers, metrics, lambda: self.runtime.working)
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 from metal.api.core import LEASE
 from metal.bmc.redfish.pool import RedfishPool
-from metal.config import Config
+from metal.config import Config, shared_options
 from metal.controllers.endpoint.mac_prefixes import parse
 from metal.controllers.endpoint.prefix_file import PrefixFile
 from metal.kube.client.errors import Unavailable
@@ -104,14 +104,16 @@ class Cable:
 class Rival:
     """One of several managers."""
 
-    def __init__(self, plane: "Rivals", number: int) -> None:
+    def __init__(self, plane: "Rivals", number: int, config: Config) -> None:
         self.cable = Cable(plane.api.client())
         self.network = InProcessNetwork()
         rng = random.Random(f"{plane.seed}/{number}")
-        settings = ElectionSettings("metal-operator", plane.config.namespace, f"manager-{number}")
+        settings = ElectionSettings(
+            "metal-operator", config.namespace, f"manager-{number}", annotations=shared_options.annotations(config)
+        )
         self.elector = Elector(self.cable, cast("Kind[Lease]", LEASE), settings, clock=plane.clock, rng=rng)
         parts = Parts(
-            self.cable, RedfishPool(plane.fleet.transport_factory, permit=self.elector.require), plane.config,
+            self.cable, RedfishPool(plane.fleet.transport_factory, permit=self.elector.require), config,
             PrefixFile(extra=parse(plane.fleet.mac_prefixes_yaml(), "fleet")), Path("unused"), clock=plane.clock,
             rng=rng, images=LocalImages(), elector=self.elector,
         )  # fmt: skip
@@ -160,7 +162,8 @@ class Service(InProcessNetwork):
 class Rivals(Plane):
     """A plane with two managers."""
 
-    def __init__(self, n: int, seed: int, config: Config, options: Options) -> None:
+    def __init__(self, n: int, seed: int, config: Config, options: Options, other: Config | None = None) -> None:
+        self._configs = (other or config, config)
         self.rivals: list[Rival] = []
         self._made = 0
         super().__init__(n, seed, config, options)
@@ -175,7 +178,7 @@ class Rivals(Plane):
     async def add(self) -> Rival:
         """One more manager, ready."""
         self._made += 1
-        one = Rival(self, self._made)
+        one = Rival(self, self._made, self._configs[self._made % 2])
         await one.start()
         self.rivals.append(one)
         return one
@@ -196,9 +199,9 @@ class Rivals(Plane):
 
 
 @asynccontextmanager
-async def rivals(n: int, *, seed: int) -> AsyncIterator[Rivals]:
-    """A running plane with two managers; the invariants are checked at the end."""
-    made = Rivals(n, seed, CONFIG, OPTIONS)
+async def rivals(n: int, *, seed: int, config: Config = CONFIG, other: Config | None = None) -> AsyncIterator[Rivals]:
+    """A running plane with two managers; the invariants are checked at the end. `other`: options of the second."""
+    made = Rivals(n, seed, config, OPTIONS, other)
     await made.start()
     try:
         yield made

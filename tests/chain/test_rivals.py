@@ -3,10 +3,14 @@
 import asyncio
 import os
 import random
+from dataclasses import replace
 
 import pytest
 
+from metal.api.core import EVENT
+from metal.config.options import Sanitization
 from tests.chain.rivals import Rivals, rivals
+from tests.sim.plane import CONFIG
 
 pytestmark = [pytest.mark.looptime, pytest.mark.timeout(240)]
 STEPS = 12
@@ -106,3 +110,53 @@ async def test_no_machine_is_switched_on_twice_for_one_reason() -> None:
             powered = [e for e in world.fleet.history.of(uuid, "power") if e.details["state"] == "On"]
             systems = [e.details["kind"] for e in world.fleet.history.of(uuid, "os")]
             assert (len(powered), systems) == (2, ["probe", "tenant"])
+
+
+STRICT = replace(CONFIG, sanitization=Sanitization(policy="Purge"))
+LAX = replace(CONFIG, sanitization=Sanitization(policy="None", opt_out=True))
+
+
+@pytest.mark.behaviour(
+    "Cleanup", "A hand-over between managers with different options weakens no sanitization policy of a tenancy."
+)
+async def test_a_hand_over_to_other_options_lowers_no_policy_of_a_tenancy() -> None:
+    """Booted under the strict manager, released under the lax one, after several hand-overs: the policy is kept."""
+    async with rivals(1, seed=3, config=STRICT, other=LAX) as world:
+        await world.announce()
+        await world.until_available(1)
+        walk, policies = Walk(world, random.Random(3)), list[str]()
+        while (await world.leader()).manager.config is not STRICT:
+            await walk.hand_over("kill")
+        await world.add_claim(sanitizationPolicy="None")
+        await world.until_true(lambda: len(world.tenants()) == 1, within=2000, what="tenants")
+        for how in ("kill", "stop", "freeze"):
+            await walk.hand_over(how)
+            await asyncio.sleep(600)
+            policies.append((await world.servers())[0].status.tenancy.policy)
+        assert (await world.leader()).manager.config is LAX
+        versions = {s.metadata.name: s.metadata.resource_version for s in await world.servers()}
+        await asyncio.sleep(1800)
+        assert versions == {s.metadata.name: s.metadata.resource_version for s in await world.servers()}
+        await world.client.delete(world.kinds.claim, "c1", "default")
+        await world.until_available(1, within=4000)
+        (server,) = await world.servers()
+    assert policies == ["Purge"] * 3
+    assert server.status.tenancy.sanitization == "Purge"
+
+
+@pytest.mark.behaviour(
+    "Embedded API and assembly", "A new leader whose options differ from its predecessor's says in an Event which."
+)
+async def test_a_leader_with_other_options_says_so() -> None:
+    """Once for each change, as a Warning Event of the Lease; a leader with the same options says nothing."""
+    async with rivals(1, seed=4, config=STRICT, other=LAX) as world:
+        walk = Walk(world, random.Random(4))
+        await walk.hand_over("unplug")
+        await asyncio.sleep(60)
+        events = (await world.client.list(EVENT)).items
+    told = [e for e in events if e.reason == "OptionsChanged"]
+    assert [(e.type, e.involved_object.kind, e.involved_object.name) for e in told] == [
+        ("Warning", "Lease", "metal-operator")
+    ]
+    assert "sanitization" in told[0].message
+    assert "enrolment" not in told[0].message

@@ -1,5 +1,6 @@
 """Who is admitted, who is closed for another, and when."""
 
+import pytest
 import structlog
 from prometheus_client import CollectorRegistry
 
@@ -17,7 +18,9 @@ class World:
         self.registry = CollectorRegistry()
         self.closed: list[Entry] = []
         report = Report("test", self.now, Metrics(self.registry))
-        self.table = Table(ConnectionLimits(**{"keep_seconds": 0, **limits}), total, report, self.now)  # type: ignore[arg-type]  # all are numbers
+        keep = {"keep_seconds": 0, "keep_served_seconds": 0}
+        allowed = ConnectionLimits(**{**keep, **limits})  # type: ignore[arg-type]  # all are numbers
+        self.table = Table(allowed, total, report, self.now)
 
     def now(self) -> float:
         return self.time
@@ -45,13 +48,45 @@ def test_one_address_cannot_have_more_than_its_part() -> None:
 
 
 def test_what_waits_gives_way_in_order() -> None:
-    """A handshake goes first, then a new, an idle, an unfinished head, an unfinished body; the elder of two first."""
+    """A handshake goes first, then a new, an unfinished head, an idle, an unfinished body; the elder of two first."""
     w = World(per_address=6)
-    order = [Phase.BODY, Phase.HEAD, Phase.IDLE, Phase.NEW, Phase.HANDSHAKE, Phase.HANDSHAKE]
+    order = [Phase.BODY, Phase.IDLE, Phase.HEAD, Phase.NEW, Phase.HANDSHAKE, Phase.HANDSHAKE]
     held = [w.connect("192.0.2.1", phase) for phase in order]
     for _ in order:
         w.connect("192.0.2.1", Phase.BUSY)
     assert w.closed == [held[4], held[5], *reversed(held[:4])]
+
+
+@pytest.mark.behaviour(
+    "Limits", "A client that is served is not closed for one that never completes a request, behind the same address."
+)
+def test_a_kept_connection_outlives_unfinished_requests_of_its_address() -> None:
+    """A machine polls every 5 s, while others behind its address take all places with a part of a head each."""
+    w = World(per_address=8, keep_seconds=2.0, keep_served_seconds=10.0)
+    honest = w.connect("192.0.2.1", Phase.IDLE)
+    assert honest is not None
+    for _ in range(60):
+        w.time += 1
+        for _ in range(8):
+            w.connect("192.0.2.1", Phase.HEAD)
+        if int(w.time) % 5 == 0:
+            honest.enter(Phase.IDLE, w.time)
+    assert honest not in w.closed
+    assert len(w.closed) > 100
+
+
+@pytest.mark.behaviour("Limits", "A report that arrives slowly is not closed for bodies that do not arrive.")
+def test_a_body_that_arrives_outlives_those_that_do_not() -> None:
+    """Of two unfinished bodies the one of which less was received gives way, although the other is older."""
+    w = World(per_address=2)
+    report = w.connect("192.0.2.1", Phase.BODY)
+    assert report is not None
+    for _ in range(10):
+        w.time += 3
+        report.received += 65536
+        w.connect("192.0.2.1", Phase.BODY)
+    assert report not in w.closed
+    assert len(w.closed) == 9
 
 
 def test_busy_connections_are_never_closed_for_others() -> None:

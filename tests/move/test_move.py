@@ -15,7 +15,8 @@ from metal.evidence.verdict import Verdict
 from metal.kube.client.protocol import Client
 from metal.move.documents import kinds_in_order
 from metal.move.homes import Refused
-from metal.move.pause import MANAGERS
+from metal.move.mover import Mover
+from metal.move.pause import MANAGERS, MARK
 from tests.move.homes import Killed, Life, TwoHomes, two_homes
 from tests.sim.plane import KINDS, is_ready
 
@@ -199,6 +200,29 @@ async def test_a_manager_that_lives_and_does_not_stop_makes_the_move_refuse() ->
             await site.mover().run()
         alive.cancel()
         assert (await site.client2.list(site.kinds.server)).items == ()
+
+
+@pytest.mark.parametrize("step", ["_await_managers", "_copy"])
+async def test_a_pause_that_was_ended_makes_the_move_refuse(step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The source acts again, so the target is not released: a second run moves what the source has then."""
+    async with two_homes() as site:
+        work = getattr(Mover, step)
+
+        async def then_ended(self: Mover, *args: object) -> object:
+            done = await work(self, *args)
+            await site.client.delete(CONFIG_MAP, MARK, "metal-system")
+            return done
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Mover, step, then_ended)
+            with pytest.raises(Refused, match="first was ended by another client"):
+                await site.mover().run()
+        await asyncio.sleep(30)
+        assert (site.manager.pause.paused, site.manager2.pause.paused) == (False, True)
+
+        await site.mover().run()
+        await asyncio.sleep(30)
+        assert (site.manager.pause.paused, site.manager2.pause.paused) == (True, False)
 
 
 async def test_a_target_with_objects_of_its_own_is_refused_and_nothing_is_paused() -> None:

@@ -28,6 +28,8 @@ BMC_LABELS = "bmc-labels"
 
 NOT_ERASED = "data-not-erased"
 """Taint of a Server: the data of a claim of the namespace that is its value was left on the drives."""
+OPTIONS = "options"
+"""Annotation of the Lease: digests of the leader's options."""
 TENANCY = "tenancy"
 """Annotation of a Server: copy of what its record of tenancy must not forget. It outlives a lost status."""
 

@@ -18,6 +18,9 @@ class ConnectionLimits:
     keep_seconds: float = 2.0
     """Seconds that a connection without a request keeps its place before a new one can take it. Without it a client
     that connects without pause would make the server set up each of its connections, TLS included."""
+    keep_served_seconds: float = 10.0
+    """The same for a connection that was served and waits for its next request, or sends a body: longer than the pause
+    of a machine that polls, so that half requests from its address do not close it."""
     head_bytes: int = 16 * 1024
     """Bytes of request line and headers."""
     handshake_seconds: float = 10.0

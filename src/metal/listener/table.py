@@ -1,9 +1,11 @@
 """The open connections of a listener: who is admitted, and who is closed when a limit is reached.
 
 Each connection is in a phase. Where an address, or the listener, has as many connections as it may have, a new one
-takes the place of one that has nothing in progress: first one in a TLS handshake, then an idle one, one with unfinished
-headers, one with an unfinished body, and of those the one that has been so for the longest time, which must be some
-seconds; until then the new one is refused, which costs less than to set it up. A connection whose request is being
+takes the place of one that has nothing in progress: first one in a TLS handshake, then a new one, one with unfinished
+headers, an idle one, one with an unfinished body. Of those it is the one that has been so for the longest time, of
+bodies the one of which the least was received. It must have been so for some seconds; until then the new one is
+refused, which costs less than to set it up. An idle connection was served and is asked again, unlike headers that are
+unfinished after seconds. A connection whose request is being
 answered, such as a watch or the transfer of an image, is never closed for another; the new one is
 refused. When the listener is full, the address with the most connections loses one, so that one client cannot close the
 connections of others.
@@ -27,10 +29,10 @@ class Phase(IntEnum):
     """The TLS handshake is not complete."""
     NEW = 1
     """No byte of a request was received yet."""
-    IDLE = 2
-    """Its last request was answered."""
-    HEAD = 3
+    HEAD = 2
     """A part of request line and headers was received."""
+    IDLE = 3
+    """Its last request was answered."""
     BODY = 4
     """A part of a body is to be received."""
     BUSY = 5
@@ -165,14 +167,20 @@ class Table:
         return False
 
     def _evict_from(self, group: str, keep: float | None = None) -> bool:
-        until = self._now() - (self._limits.keep_seconds if keep is None else keep)
+        now = self._now()
         waiting = [
-            entry for entry in self._groups.get(group, ()) if entry.phase is not Phase.BUSY and entry.since <= until
+            entry
+            for entry in self._groups.get(group, ())
+            if entry.phase is not Phase.BUSY and now - entry.since >= (self._keep(entry) if keep is None else keep)
         ]
         if not waiting:
             return False
-        self.end(min(waiting, key=lambda entry: (entry.phase, entry.since)), Reason.EVICTED)
+        self.end(min(waiting, key=lambda entry: (entry.phase, entry.received, entry.since)), Reason.EVICTED)
         return True
+
+    def _keep(self, entry: Entry) -> float:
+        limits = self._limits
+        return limits.keep_served_seconds if entry.phase >= Phase.IDLE else limits.keep_seconds
 
     def _resized(self, group: str, before: int, after: int) -> None:
         self._count += after - before

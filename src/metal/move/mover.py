@@ -86,14 +86,21 @@ class Mover:
         self._none_ending(found)
         outcome.orphaned = [str(one) for one in found.orphaned()]
         outcome.moved = found.counts()
-        mark = await self.source.mark()
-        if mark is not None and mark.role == "source":
+        if (await self._pause(id)).role == "source":
             found = await self._copy(found, id)
+            await self._pause(id)
             await self.source.pause(Mark(id, "moved", there, self.target.name))
             self.say(f"{self.source.name} is marked as moved: its managers stay paused")
         await self.target.release()
         self.say(f"{self.target.name} is released: its managers are active")
         return outcome
+
+    async def _pause(self, id: str) -> Mark:
+        """The pause of the source. Raises Refused when another client ended it: the managers there act again."""
+        mark = await self.source.mark()
+        if mark is None or mark.id != id:
+            raise Refused(f"the pause of {self.source.name} was ended by another client: run this again")
+        return mark
 
     def _same_groups(self) -> None:
         a, b = self.source.kinds, self.target.kinds
@@ -124,7 +131,7 @@ class Mover:
         if mine is not None and mine.role == "moved" and (theirs is None or theirs.id != mine.id):
             raise Refused(f"the objects of {self.source.name} were moved to {mine.where}: there is nothing to move")
         await self._check_target(mine, theirs)
-        id = mine.id if mine is not None and mine.role != "target" else uuid.uuid4().hex[:12]
+        id = _unfinished(mine, theirs, here) or uuid.uuid4().hex[:12]
         if (
             mine is None or mine.role == "target"
         ):  # the target of a move whose source is marked as moved: its objects are the valid ones
@@ -178,6 +185,13 @@ class Mover:
                     await _remove(home, kind, doc)
 
 
+def _unfinished(mine: Mark | None, theirs: Mark | None, here: str) -> str:
+    """The id of the move to continue, also when another client ended the pause of the source; empty without one."""
+    if mine is not None:
+        return mine.id if mine.role != "target" else ""
+    return theirs.id if theirs is not None and (theirs.role, theirs.peer) == ("target", here) else ""
+
+
 def _note(home: Home) -> str:
     return home.kinds.key("moved-by")
 
@@ -191,7 +205,7 @@ async def _remove(home: Home, kind: Kind[Any], doc: Doc) -> None:
     me, uid = identity(doc), doc["metadata"]["uid"]
     try:
         if doc["metadata"].get("finalizers"):
-            await home.client.patch(kind, me.name, {"metadata": {"finalizers": None}}, me.namespace)
+            await home.client.patch(kind, me.name, {"metadata": {"uid": uid, "finalizers": None}}, me.namespace)
         await home.client.delete(kind, me.name, me.namespace, uid=uid)
     except NotFound:
         return

@@ -334,6 +334,30 @@ async def test_a_watch_streams_lines(web: Web) -> None:
         assert (error["type"], error["object"]["code"], error["object"]["reason"]) == ("ERROR", 410, "Expired")
 
 
+@pytest.mark.behaviour("Limits", "A watcher that reads more slowly than objects change gets 410, and costs no memory.")
+async def test_a_watcher_that_is_too_slow_is_told_so(web: Web) -> None:
+    """While it reads nothing, only the history is kept; then it reads what was sent, and an ERROR event with 410."""
+    log = web.api.backend.store.hub.log(web.api.backend.resource("example.org", "v1", "widgets").key)
+    log._limit = 20
+    headers = {"Authorization": f"Bearer {web.token}"}
+    await web.ask("POST", WIDGETS, widget("a"))
+    async with web.session.get(f"{WIDGETS}?watch=1&timeoutSeconds=300", headers=headers) as response:
+        await lines(response, 1)
+        assert response.connection is not None
+        assert response.connection.transport is not None
+        response.connection.transport.pause_reading()
+        for number in range(150):
+            await web.api.client().patch(WIDGET, "a", {"spec": {"note": f"{number}" + "x" * 200_000}}, "default")
+            await asyncio.sleep(0)
+        assert len(log.read(log._dropped)) <= 25
+        response.connection.transport.resume_reading()
+        seen = [json.loads(line) for line in (await response.content.read()).splitlines()]
+    assert [event["type"] for event in seen][-2:] == ["MODIFIED", "ERROR"]
+    assert (seen[-1]["object"]["code"], seen[-1]["object"]["reason"]) == (410, "Expired")
+    assert "slower than the changes" in seen[-1]["object"]["message"]
+    assert len(seen) < 100
+
+
 async def test_a_watch_of_tables_sends_its_headers_once(web: Web) -> None:
     """kubectl get -w reads tables; only the first carries column definitions."""
     await web.ask("POST", WIDGETS, widget("a"))

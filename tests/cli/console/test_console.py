@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import asyncssh
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -238,6 +239,31 @@ async def test_a_host_key_that_was_pinned_meanwhile_is_the_one_that_counts(
     assert (bmc.status.ssh_host_key.sha256, bmc.status.ssh_host_key.refused) == (
         "SHA256:controller", keys[0].get_fingerprint(),
     )  # fmt: skip
+
+
+async def test_a_bmc_that_was_created_again_gets_no_pin_of_its_predecessor(
+    tmp_path: Path, keys: list[asyncssh.SSHKey]
+) -> None:
+    """The key was read from the address of the former BMC: the new one of this name may have another address."""
+    async with bench(tmp_path) as b, ssh(keys[0]) as fake:
+        await rack(b, fake.port)
+
+        async def again() -> None:
+            spec = (await b.live.client.get(KINDS.bmc, "b1")).spec
+            await b.live.client.delete(KINDS.bmc, "b1")
+            await b.live.client.create(KINDS.bmc, {"metadata": {"name": "b1"}, "spec": msgspec.to_builtins(spec)})
+
+        async def recreated(self: Any, address: str, port: int = 22) -> str:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(again(), loop))
+            return keys[0].get_fingerprint()
+
+        loop = asyncio.get_running_loop()
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("metal.bmc.ssh.SSHShell.host_key", recreated)
+            code, _, err = await typed(b, b"")
+        bmc: Any = await b.live.client.get(KINDS.bmc, "b1")
+    assert (code, fake.logins, bmc.status.ssh_host_key) == (1, [], None), err
+    assert "bmc b1 was deleted and created again" in err
 
 
 async def written(b: Bench, pin: dict[str, str]) -> None:

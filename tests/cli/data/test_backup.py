@@ -16,6 +16,7 @@ from metal.apiserver.storage import backup
 from metal.cli.main import main
 from metal.cli.support.datadir import locked
 from metal.kube.meta.clock import system_clock
+from metal.move.pause import MARK
 from tests.cli.live import Live, api
 
 pytestmark = pytest.mark.life
@@ -65,6 +66,38 @@ async def test_a_restore_without_a_terminal_needs_yes(tmp_path: Path) -> None:
         assert (code, await names(live)) == (1, ["new"])
         assert "0 objects to write, 1 to remove" in out
         assert "use --yes" in err
+
+
+async def pause(live: Live) -> None:
+    """Create the pause of a move."""
+    body = {"metadata": {"name": MARK, "namespace": "default"}, "data": {"role": "moved"}}
+    await live.client.create(CONFIG_MAP, body)
+
+
+@pytest.mark.behaviour(
+    "Embedded API and assembly", "A restore does not end the pause of a move, after which two managers would act."
+)
+async def test_a_restore_does_not_end_the_pause_of_a_move(tmp_path: Path) -> None:
+    """While objects are moved, and in an API that they were moved away from, it is refused and changes nothing."""
+    copy = tmp_path / "copy.db"
+    async with api(tmp_path / "data") as live:
+        await live.metalctl("backup", str(copy))
+        await pause(live)
+        code, _, err = await live.metalctl("restore", str(copy), "--yes")
+        assert (code, await names(live)) == (1, [MARK])
+    assert f"delete the ConfigMap default/{MARK}" in " ".join(err.split())
+
+
+async def test_the_pause_of_a_move_in_a_folder_is_not_ended(tmp_path: Path) -> None:
+    """The same for the folder of a stopped control plane."""
+    copy, folder = tmp_path / "copy.db", tmp_path / "data"
+    backup.save(copy, 1, [])
+    async with api(folder) as live:
+        await pause(live)
+    result = metalctl("restore", str(copy), "--data", str(folder))
+    assert (result.exit_code, "a restore would end the pause" in " ".join(result.output.split())) == (1, True)
+    async with api(folder) as live:
+        assert await names(live) == [MARK]
 
 
 async def test_a_dry_run_changes_nothing(tmp_path: Path) -> None:
@@ -139,6 +172,7 @@ from pathlib import Path
 from metal.api.core import CONFIG_MAP
 from metal.apiserver.server import EmbeddedAPI
 from metal.kube.meta.clock import system_clock
+from metal.move.pause import MARK
 
 async def main():
     api = EmbeddedAPI(Path(sys.argv[1]), system_clock)

@@ -1,9 +1,11 @@
 """`metalctl evidence` against a running API: list, show, verify."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -14,6 +16,7 @@ from metal.evidence import record
 from metal.evidence.keys import KeyStore
 from metal.evidence.signing import SigningKey
 from metal.evidence.verdict import Verdict
+from metal.kube.client.http import HTTPClient
 from tests.cli.live import KINDS, Live, api
 from tests.evidence.drives import erased
 
@@ -161,6 +164,24 @@ async def test_verify_ends_with_1_when_evidence_is_missing(live: Live) -> None:
     lost = [one for one in json.loads(out) if not one["holds"]]
     assert (code, [one["name"] for one in lost]) == (1, ["s1-c"])
     assert "the last record, number 3" in lost[0]["problem"]
+
+
+async def test_verify_misses_no_evidence_that_is_completed_meanwhile(
+    live: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that is signed between two reads is no missing one: the record is written before its ConfigMap."""
+    await write(live, "s1-a", verdict=Verdict())
+    read, loop, reads = HTTPClient.list, asyncio.get_running_loop(), []
+
+    async def racing(self: HTTPClient, kind: Any, *args: Any, **more: Any) -> Any:
+        found = await read(self, kind, *args, **more)
+        reads.append(kind)
+        asyncio.run_coroutine_threadsafe(write(live, f"s1-{len(reads)}", verdict=Verdict()), loop).result(30)
+        return found
+
+    monkeypatch.setattr(HTTPClient, "list", racing)
+    code, out, err = await live.run("evidence", "verify")
+    assert (code, len(reads) > 2) == (0, True), (out, err)
 
 
 async def test_show_says_what_the_evidence_proves(live: Live) -> None:

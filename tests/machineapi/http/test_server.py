@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+from prometheus_client import CollectorRegistry
 
 from metal.kube.client.errors import Unavailable
 from metal.listener.server import RunningServer
@@ -22,9 +23,11 @@ CONTENT = bytes(range(256)) * 8192
 
 
 @asynccontextmanager
-async def listening(handler: Callable[[Request], Any], **limits: Any) -> AsyncIterator[RunningServer]:
+async def listening(
+    handler: Callable[[Request], Any], registry: CollectorRegistry | None = None, /, **limits: Any
+) -> AsyncIterator[RunningServer]:
     routes = [Route("test", "/x/{part}", ("GET", "POST", "HEAD"), handler)]
-    running = await serve(make_app(routes, Refusals(Clock()), Limits(**limits)), "127.0.0.1", 0)
+    running = await serve(make_app(routes, Refusals(Clock(), registry=registry), Limits(**limits)), "127.0.0.1", 0)
     try:
         yield running
     finally:
@@ -273,6 +276,38 @@ async def test_one_machine_does_not_hold_all_transfers(tmp_path: Path) -> None:
         assert (await fetch(running, path="/x/another"))[0] == 200
         for writer in held:
             writer.transport.abort()
+
+
+@pytest.mark.behaviour("Limits", "A hundred machines that boot behind one address are all served.")
+async def test_a_hundred_machines_behind_one_address_are_served(tmp_path: Path) -> None:
+    """With the default limits: while 32 receive an image slowly, the others get 503, are counted, and served later."""
+    files = Files(tmp_path)
+    large = tmp_path / "large"
+    large.write_bytes(CONTENT * 8)
+
+    async def image(request: Request) -> Response:
+        if request.method == "POST":
+            return text(200, str(len(await request.read(1 << 20))))
+        machine = request.path_parameters["part"]
+        first = files.slice if machine.startswith("other") else FileRange(large, 0, len(CONTENT) * 8, nullcontext)
+        return Response(200, file=first, holder=machine)
+
+    registry = CollectorRegistry()
+    others = [f"/x/other-{number}" for number in range(68)]
+    async with listening(image, registry) as running:
+        held = [await _stalled(running, "127.0.0.1", f"first-{number}") for number in range(32)]
+        told = await asyncio.gather(*(fetch(running, path=path) for path in others))
+        assert {(status, headers["Retry-After"]) for status, _, headers in told} == {(503, "2")}
+        labels = {"endpoint": "test", "reason": "Overloaded"}
+        assert registry.get_sample_value("metal_boot_refusals_total", labels) == 68
+        for writer in held:
+            writer.transport.abort()
+        waiting = others
+        while waiting:
+            answers = await asyncio.gather(*(fetch(running, path=path) for path in waiting))
+            waiting = [path for path, (status, *_) in zip(waiting, answers, strict=True) if status == 503]
+        reports = [fetch(running, "POST", path, data=bytes(65536)) for path in others + ["/x/m"] * 32]
+        assert {status for status, *_ in await asyncio.gather(*reports)} == {200}
 
 
 async def _stalled(running: RunningServer, source: str, part: str) -> asyncio.StreamWriter:

@@ -14,6 +14,7 @@ from metal.api.names import OPERATION
 from metal.bmc.errors import BMCError, BMCHostKeyChanged
 from metal.bmc.ssh import SSHShell
 from metal.cli.console.target import ConsoleTarget
+from metal.cli.machines.unchanged import require_same
 from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
 from metal.cli.support.dynamic import Obj
@@ -80,10 +81,10 @@ async def _presented(console: ConsoleTarget) -> str:
 async def _update(
     ctx: CommandContext, console: ConsoleTarget, change: Callable[[Pin | None], Pin | None]
 ) -> Pin | None:
-    """Patch the pin in the status, again after a conflict. Raises ApiError."""
-    name = console.keeper["metadata"]["name"]
+    """Patch the pin in the status, again after a conflict. Raises click.ClickException and ApiError."""
+    name, uid = console.keeper["metadata"]["name"], console.keeper["metadata"]["uid"]
     for left in reversed(range(_TRIES)):
-        keeper = await dynamic.get(ctx.http, console.keeper_kind, name, "")
+        keeper = require_same(uid, await dynamic.get(ctx.http, console.keeper_kind, name, ""))
         pin = change(_pin(keeper))
         if pin is None or pin == _pin(keeper):
             return pin

@@ -166,8 +166,9 @@ def _check(evidence: SanitizationEvidence, keys: dict[str, PublicKey]) -> _Check
 
 async def _chain_problems(client: Client, names: Kinds, namespace: str) -> dict[str, list[str]]:
     """What is wrong with the chains of all machines, by the name of the evidence."""
-    everything = (await client.list(names.evidence)).items
+    # In this order: a record is written before its ConfigMap, so one that is completed meanwhile is not missed.
     maps = (await client.list(CONFIG_MAP, namespace, labels=f"{names.key(chain.HEAD)}=true")).items
+    everything = (await client.list(names.evidence)).items
     return chain.problems(everything, chain.heads(maps))
 
 

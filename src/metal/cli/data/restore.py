@@ -5,17 +5,22 @@ import contextlib
 import sqlite3
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
+from metal.api.core import CONFIG_MAP
 from metal.apiserver.storage import backup
 from metal.apiserver.storage.journal import JournalError, Loaded
 from metal.apiserver.storage.store import GAP
 from metal.cli.data.snapshot import snapshot_client
 from metal.cli.support.connection import connection, connection_options
 from metal.cli.support.datadir import DataDir, Unusable, locked
+from metal.kube.client.errors import ApiError
+from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import Connection
+from metal.kube.meta.objects import key_of
+from metal.move.pause import MARK
 
 
 @click.command("restore")
@@ -47,18 +52,39 @@ def command(
         _into_folder(data, file, dry_run=dry_run)
         return
     reached = connection(kubeconfig, context)
+    asyncio.run(_require_no_pause(reached))
     plan = asyncio.run(_upload(reached, file, dry_run=True))
     click.echo(f"{plan['written']} objects to write, {plan['removed']} to remove in {reached.url}")
     if dry_run:
         return
     if not yes and not _agreed():
         raise click.ClickException("nothing was changed; use --yes to restore without confirmation")
+    asyncio.run(_require_no_pause(reached))
     done = asyncio.run(_upload(reached, file, dry_run=False))
     click.echo(f"restored: {done['written']} written, {done['removed']} removed")
 
 
 def _agreed() -> bool:
     return sys.stdin.isatty() and click.confirm("restore?")
+
+
+async def _require_no_pause(reached: Connection) -> None:
+    client = HTTPClient(reached)
+    try:
+        found = (await client.list(CONFIG_MAP, fields=f"metadata.name={MARK}")).items
+    except ApiError as exc:
+        raise click.ClickException(f"the API server did not show whether it is paused: {exc}") from None
+    finally:
+        await client.aclose()
+    for mark in found:
+        _refuse_paused(f"this API (if the other one no longer exists, delete the ConfigMap {key_of(mark)})")
+
+
+def _refuse_paused(where: str) -> NoReturn:
+    raise click.ClickException(
+        f"the objects of {where} are being moved, or were moved to another API: a restore would end the pause of its "
+        "managers, and managers of both would act on the same machines. Finish or cancel the move with metalctl move"
+    )
 
 
 async def _upload(reached: Connection, file: Path, *, dry_run: bool) -> dict[str, Any]:
@@ -99,6 +125,8 @@ def _replace(folder: DataDir, loaded: Loaded) -> Path | None:
     # A client that has seen versions after the backup must list again, and never meet one of them a second time.
     if current.exists():
         previous = backup.load(current)
+        if any((one.plural, one.name) == (CONFIG_MAP.plural, MARK) for one in previous.objects):
+            _refuse_paused(str(folder.path))
         version = max(version, previous.resource_version + GAP)
         kept.unlink(missing_ok=True)
         backup.save_changes(kept, previous.resource_version, previous.objects)

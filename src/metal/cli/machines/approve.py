@@ -6,6 +6,7 @@ from metal.api.claim import ServerClaim
 from metal.api.names import APPROVAL
 from metal.cli.machines.batch import for_each
 from metal.cli.machines.targets import decoded
+from metal.cli.machines.unchanged import merge_if_unchanged
 from metal.cli.support import dynamic
 from metal.cli.support.completing import CLAIM
 from metal.cli.support.context import CommandContext, in_namespace
@@ -52,8 +53,13 @@ async def _approve_bmc(ctx: CommandContext, name: str) -> tuple[Obj, str]:
     waiting = (enrolment_policy.PENDING, enrolment_policy.SERIAL_NUMBER)
     if meta.get("annotations", {}).get(annotation) not in waiting:
         return obj, "needs no approval"
-    patch = {"metadata": {"uid": meta["uid"], "annotations": {annotation: enrolment_policy.APPROVED}}}
-    return await dynamic.merge(ctx.http, ctx.kinds.bmc, name, "", patch), "approved"
+    patch = {"metadata": {"annotations": {annotation: enrolment_policy.APPROVED}}}
+    return await merge_if_unchanged(ctx.http, ctx.kinds.bmc, obj, patch, _spec), "approved"
+
+
+def _spec(obj: Obj) -> object:
+    """Return what an approval is for: it has the password of the BMC sent to the address in the spec."""
+    return obj.get("spec")
 
 
 async def _approve(ctx: CommandContext, obj: Obj, claim: ServerClaim) -> tuple[Obj, str]:
@@ -65,5 +71,10 @@ async def _approve(ctx: CommandContext, obj: Obj, claim: ServerClaim) -> tuple[O
         return obj, f"already approved{what}"
     if key(NEEDED) not in meta.labels:
         raise click.ClickException(f"claim {meta.name} has no maintenance to approve")
-    patch = {"metadata": {"uid": meta.uid, "labels": {key(APPROVED): "true"}}}
-    return await dynamic.merge(ctx.http, ctx.kinds.claim, meta.name, meta.namespace, patch), f"approved{what}"
+
+    def pending(obj: Obj) -> object:
+        meta = obj["metadata"]
+        return (meta.get("labels") or {}).get(key(NEEDED)), (meta.get("annotations") or {}).get(key(REASON), "")
+
+    patch = {"metadata": {"labels": {key(APPROVED): "true"}}}
+    return await merge_if_unchanged(ctx.http, ctx.kinds.claim, obj, patch, pending), f"approved{what}"

@@ -101,20 +101,21 @@ async def command(ctx: CommandContext, names: tuple[str, ...], **given: Any) -> 
 
 async def _create(ctx: CommandContext, name: str, options: _Options, config: str) -> Obj:
     """Create the Secret first, so that the claim does not wait for it; then make the claim its owner."""
-    secret = f"{name}-ignition" if config else ""
+    secret, uid = f"{name}-ignition" if config else "", ""
     metadata = {"name": name, "namespace": ctx.namespace}
     if secret:
         body = {"metadata": {**metadata, "name": secret}, "stringData": {"ignition": config}}
-        await dynamic.create(ctx.http, SECRET, body)
+        uid = (await dynamic.create(ctx.http, SECRET, body))["metadata"]["uid"]
     try:
         obj = await dynamic.create(ctx.http, ctx.kinds.claim, {"metadata": metadata, "spec": options.spec(secret)})
     except ApiError:
         if secret:
-            await dynamic.delete(ctx.http, SECRET, secret, ctx.namespace)
+            await dynamic.delete(ctx.http, SECRET, secret, ctx.namespace, uid=uid)
         raise
     if secret:
         owner = controller_reference(decoded(obj, ServerClaim), ctx.kinds.claim)
-        await dynamic.merge(ctx.http, SECRET, secret, ctx.namespace, {"metadata": {"ownerReferences": [owner]}})
+        owned = {"metadata": {"uid": uid, "ownerReferences": [owner]}}
+        await dynamic.merge(ctx.http, SECRET, secret, ctx.namespace, owned)
     return obj
 
 

@@ -4,7 +4,7 @@ import click
 
 from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import target
-from metal.cli.support import dynamic
+from metal.cli.machines.unchanged import merge_if_unchanged
 from metal.cli.support.context import CommandContext, on_api
 from metal.cli.support.dynamic import Obj
 from metal.cli.support.exits import EXITS
@@ -38,7 +38,7 @@ async def _mark(ctx: CommandContext, servers: tuple[str, ...], unclaimable: bool
             obj, message = found.obj, f"already {word}"
         else:
             patch = {"spec": {"unclaimable": unclaimable}}
-            obj, message = await dynamic.merge(ctx.http, ctx.kinds.server, found.name, "", patch), word
+            obj, message = await merge_if_unchanged(ctx.http, ctx.kinds.server, found.obj, patch), word
         if output is None:
             click.echo(f"server/{found.name} {message}")
         return obj

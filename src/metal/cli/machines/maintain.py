@@ -1,5 +1,6 @@
 """metalctl maintain"""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -12,6 +13,7 @@ from metal.api.names import MAINTENANCE_REASON
 from metal.api.server import Server, State
 from metal.cli.machines.batch import for_each, servers_argument
 from metal.cli.machines.targets import decoded, failed_since, target
+from metal.cli.machines.unchanged import merge_if_unchanged
 from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext, in_namespace
 from metal.cli.support.dynamic import Obj
@@ -119,7 +121,7 @@ async def _begin(
         obj, change_made = await dynamic.create(ctx.http, kind, body), "created"
     else:
         change = {"metadata": note, "spec": options.changes}
-        obj, change_made = await dynamic.merge(ctx.http, kind, found.name, ctx.namespace, change), "changed"
+        obj, change_made = await merge_if_unchanged(ctx.http, kind, there, change, _require_of(found.name)), "changed"
     if options.output is None:
         click.echo(f"servermaintenance/{found.name} {change_made}")
     if options.wait:
@@ -136,6 +138,20 @@ async def _there(ctx: CommandContext, kind: Kind[ServerMaintenance], name: str) 
         if exc.details.get("name"):
             return None
         raise
+
+
+def _require_of(server: str) -> Callable[[Obj], None]:
+    """Refuse a maintenance of another server, which can have this server's name, and one that ends."""
+
+    def check(obj: Obj) -> None:
+        meta, held = obj["metadata"], (obj["spec"].get("serverRef") or {}).get("name")
+        who = f"servermaintenance {meta['namespace']}/{meta['name']}"
+        if held != server:
+            raise click.ClickException(f"{who} is of server {held}: metalctl maintain {held}")
+        if meta.get("deletionTimestamp"):
+            raise click.ClickException(f"{who} is being deleted: run the command again when it is gone")
+
+    return check
 
 
 def _begun(obj: Obj | None) -> str:

@@ -62,9 +62,9 @@ async def _ask(
                 click.echo(f"server/{found.name} already {word}ed")
             return found.obj
         before = await operations.rejections(ctx, found.obj)
-        obj = await operations.request(ctx, found.name, word)
+        obj = await operations.request(ctx, found, word)
         if wait:
-            await operations.wait_until_started(ctx, found.name, before, timeout, progress)
+            await operations.wait_until_started(ctx, obj, before, timeout, progress)
             kind = ctx.kinds.server
             obj = await wait_for(ctx.http, kind, found.name, "", _is(parked), timeout, progress) or obj
         if output is None:

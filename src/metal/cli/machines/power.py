@@ -77,9 +77,9 @@ async def reset(
         found = await target(ctx, name)
         await claim_of(ctx, found)
         operation, before = how or GRACEFUL_RESTART, await operations.rejections(ctx, found.obj)
-        obj = await operations.request(ctx, found.name, operation)
+        obj = await operations.request(ctx, found, operation)
         if wait:
-            obj = await operations.wait_until_started(ctx, found.name, before, timeout, progress)
+            obj = await operations.wait_until_started(ctx, obj, before, timeout, progress)
         if output is None:
             click.echo(f"server/{found.name} {operation} {'completed' if wait else 'requested'}")
         return obj
@@ -143,9 +143,9 @@ async def _switch(
         found = await target(ctx, name)
         before = await operations.rejections(ctx, found.obj)
         summary = await _set_claim_power(ctx, found, power)
-        obj = await operations.request(ctx, found.name, operation) if force else found.obj
+        obj = await operations.request(ctx, found, operation) if force else found.obj
         if force and wait:
-            await operations.wait_until_started(ctx, found.name, before, timeout, progress)
+            await operations.wait_until_started(ctx, obj, before, timeout, progress)
         if wait:
             kind = ctx.kinds.server
             obj = await wait_for(ctx.http, kind, found.name, "", _reached(power), timeout, progress) or obj

@@ -33,10 +33,11 @@ async def command(
     progress = Progress()
 
     async def one(name: str) -> Obj:
-        before = await operations.rejections(ctx, (await target(ctx, name)).obj)
-        obj = await operations.request(ctx, name, RETRY)
+        found = await target(ctx, name)
+        before = await operations.rejections(ctx, found.obj)
+        obj = await operations.request(ctx, found, RETRY)
         if wait:
-            obj = await operations.wait_until_started(ctx, name, before, timeout, progress)
+            obj = await operations.wait_until_started(ctx, obj, before, timeout, progress)
             if problem := in_error(decoded(obj, Server)):
                 raise click.ClickException(problem)
         if output is None:

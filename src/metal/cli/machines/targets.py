@@ -12,6 +12,7 @@ from metal.cli.support import dynamic
 from metal.cli.support.context import CommandContext
 from metal.cli.support.dynamic import Obj
 from metal.kube.client.errors import NotFound
+from metal.machine import tenancy
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,11 @@ async def claim_of(ctx: CommandContext, found: Target) -> ServerClaim:
         raise click.ClickException(
             f"the claim {ref.namespace}/{ref.name} of server {found.name} is deleted or being deleted: the server is "
             "powered off and sanitized"
+        )
+    if tenancy.of(server).uid not in ("", claim.metadata.uid):
+        raise click.ClickException(
+            f"the claim {ref.namespace}/{ref.name} was deleted and created again, and the server {found.name} is still "
+            f"its predecessor's. Details: metalctl why server/{found.name}"
         )
     return claim
 

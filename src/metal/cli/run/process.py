@@ -13,7 +13,7 @@ from collections.abc import Coroutine
 from typing import Any, cast
 
 from metal.api.core import LEASE
-from metal.config import Config
+from metal.config import Config, shared_options
 from metal.kube.client.protocol import Client
 from metal.kube.controller.election import ElectionSettings, Elector, Lease
 from metal.kube.meta.clock import system_clock
@@ -49,6 +49,6 @@ def candidate(config: Config, client: Client, *, prefix: str = "") -> Elector:
     settings = ElectionSettings(
         name=options.lease, namespace=config.namespace, identity=f"{prefix}{socket.gethostname()}_{uuid.uuid4()}",
         lease_duration=options.lease_duration, renew_deadline=options.renew_deadline,
-        retry_period=options.retry_period,
+        retry_period=options.retry_period, annotations=shared_options.annotations(config),
     )  # fmt: skip
     return Elector(client, cast("Kind[Lease]", LEASE), settings, clock=system_clock, rng=random.Random())

@@ -19,7 +19,7 @@ import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import structlog
@@ -81,6 +81,8 @@ class ElectionSettings:
     lease_duration: float = 10.0
     renew_deadline: float = 7.0
     retry_period: float = 1.5
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Annotations that a new leader writes to the Lease, about itself."""
 
 
 def suspended() -> float:
@@ -111,6 +113,8 @@ class Elector:
         self.settings = settings
         self.on_lead, self.on_lose = on_lead, on_lose
         self.on_contact: Callable[[], None] = lambda: None
+        self.former: Lease | None = None
+        """The Lease as it was before this process claimed it."""
         self._client, self._kind, self._clock, self._rng = client, kind, clock, rng
         self._suspended, self._suspended_before = suspended, suspended()
         self._deadline = float("-inf")
@@ -243,8 +247,11 @@ class Elector:
             self._log_standby(spec.holder_identity or "none, but the Lease was not released")
             return max(min(left, self.settings.retry_period * self._rng.uniform(1.0, 1.2)), _MIN_WAIT)
         self._waiting_for = ""
-        ours = spec.holder_identity == self.settings.identity
-        await self._patch(self._renewal() if ours else self._claim(spec.lease_transitions))
+        if spec.holder_identity == self.settings.identity:
+            await self._patch(self._renewal())
+        else:
+            self.former = lease
+            await self._patch(self._claim(spec.lease_transitions), annotations=self.settings.annotations)
         return self.settings.retry_period
 
     async def _renew(self) -> float:
@@ -280,9 +287,9 @@ class Elector:
         except TimeoutError:
             raise Unavailable(f"no answer within {limit:g} s") from None
 
-    async def _patch(self, spec: Mapping[str, Any]) -> None:
+    async def _patch(self, spec: Mapping[str, Any], **metadata: object) -> None:
         sent = self._now()
-        body = {"metadata": {"resourceVersion": self._version}, "spec": spec}
+        body = {"metadata": {**metadata, "resourceVersion": self._version}, "spec": spec}
         request = self._client.patch(self._kind, self.settings.name, body, self.settings.namespace)
         self._see(await self._in_time(request))
         self._deadline = sent + self.settings.renew_deadline

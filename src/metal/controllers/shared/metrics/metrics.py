@@ -1,6 +1,6 @@
 """Metrics of what the controllers decide: transitions, time in a state, boots, erasures. No label names an object."""
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from metal.api.boot_window import Purpose
 from metal.api.sanitization import Policy, SanitizationEvidence
@@ -54,6 +54,11 @@ class Metrics:
             "metal_drive_erasures_total",
             "Drives of these erasures by method (none when nothing was tried, other when it is unknown) and result.",
             ["method", "result"], registry=registry,
+        )  # fmt: skip
+        self.options = Gauge(
+            "metal_options_info",
+            "1 for each section of the configuration, with a digest of its options, which all managers should share.",
+            ["section", "digest"], registry=registry,
         )  # fmt: skip
         self.recycled = Counter(
             "metal_servers_recycled_total", "Servers that left Cleanup, by how the data of their tenant ended.",
