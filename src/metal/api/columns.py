@@ -46,6 +46,7 @@ SERVER = (
     Column("Manufacturer", ".status.manufacturer"),
     Column("Model", ".status.model"),
     Column("Memory", ".status.totalSystemMemory"),
+    Column("Architecture", ".status.architecture", priority=_WIDE),
     Column("SKU", ".status.sku", priority=_WIDE),
     Column("SerialNumber", ".status.serialNumber", priority=_WIDE),
     Column("PowerState", ".status.powerState"),

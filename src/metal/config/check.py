@@ -25,8 +25,8 @@ def problem(section: str, name: str, value: object) -> str:
         return f"is {text!r}: the API serves https only" if is_plain_http else _url(text)
     if section == "Enrolment":
         return _enrolment(name, value)
-    if section in ("Election", "Sanitization", "Adoption"):
-        return _election(name, value) if section == "Election" else _sanitization(name, text)
+    if section in ("Election", "Sanitization", "Adoption", "BootOptions"):
+        return _election(name, value) if section == "Election" else _choice(name, text)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case with a dot, such as metal.ironcore.dev"
     if name == "namespace" and not _NAMESPACE.fullmatch(text):
@@ -68,7 +68,9 @@ def _election(name: str, value: object) -> str:
     return ""
 
 
-def _sanitization(name: str, text: str) -> str:
+def _choice(name: str, text: str) -> str:
+    if name == "default_architecture" and text not in ("amd64", "arm64"):
+        return f"is {text!r}: write amd64 or arm64"
     if name == "unknown_data" and text not in ("Erase", "Trust"):
         return f"is {text!r}: write Erase or Trust"
     if name == "wave" and text == "0":

@@ -108,6 +108,15 @@ class Registries:
 
 
 @dataclass(frozen=True)
+class BootOptions:
+    """Network boots."""
+
+    default_architecture: str = "amd64"
+    """Architecture, as OCI names it, of servers whose inventory names none: amd64 or arm64. Images are chosen for it.
+    The label metal.ironcore.dev/architecture of a Server takes precedence. Most BMCs name the architecture."""
+
+
+@dataclass(frozen=True)
 class Identity:
     """What identifies a drive."""
 
@@ -261,6 +270,8 @@ class Config:
     """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
+    boot: BootOptions = field(default_factory=BootOptions)
+    """Network boots."""
     identity: Identity = field(default_factory=Identity)
     """Identity of drives."""
     adoption: Adoption = field(default_factory=Adoption)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import platform
 import time
 from collections.abc import Callable
 from typing import Any
@@ -29,6 +30,7 @@ def collectors(
 ) -> Collectors:
     """All of them; LLDP last, because its frames arrive while the others work."""
     return {
+        "architecture": (platform.machine, ""),
         "systemInfo": (lambda: system.collect(host), {}),
         "cpu": (lambda: cpu.collect(host), []),
         "networkInterfaces": (lambda: network.collect(host, addresses), []),

@@ -8,6 +8,7 @@ from metal.boot.images import Image, Images
 
 _SHORT_WAIT = 0.2
 """Seconds that a worker waits before it reports Resolving: most registries answer sooner, which saves a write."""
+_Lookup = tuple[str, str, bool]
 
 
 class Lookups:
@@ -15,15 +16,18 @@ class Lookups:
 
     def __init__(self, images: Images) -> None:
         self._images = images
-        self._running: dict[str, tuple[str, asyncio.Task[Image]]] = {}
+        self._running: dict[str, tuple[_Lookup, asyncio.Task[Image]]] = {}
 
-    async def start_or_join(self, owner: str, reference: str, wake: Callable[[], None]) -> Image | None:
+    async def start_or_join(
+        self, owner: str, reference: str, architecture: str, wake: Callable[[], None], *, pinned: bool = False
+    ) -> Image | None:
         """The image, or None while it is being resolved; then `wake` is called. Raises ImageError."""
-        running = self._running.get(owner)
-        if running is None or running[0] != reference:
+        running, wanted = self._running.get(owner), (reference, architecture, pinned)
+        if running is None or running[0] != wanted:
             self.drop(owner)
-            task = asyncio.get_running_loop().create_task(self._images.resolve(reference), name=f"look up {reference}")
-            self._running[owner] = (reference, task)
+            resolving = self._images.resolve(reference, architecture, pinned=pinned)
+            task = asyncio.get_running_loop().create_task(resolving, name=f"look up {reference}")
+            self._running[owner] = (wanted, task)
             await asyncio.wait({task}, timeout=_SHORT_WAIT)
             if not task.done():
                 task.add_done_callback(lambda _: wake())

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from metal.sim import kernels
+
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.ironcore.image.config.v1+json"
@@ -17,15 +19,20 @@ DEFAULT_PORT = 8084
 NAMES = ("probe", "demo")
 
 
+ARCHITECTURES = ("amd64", "arm64")
+
+
 @dataclass(frozen=True)
 class FakeImage:
-    """A kernel and a RAM disk with arbitrary content and true digests."""
+    """A kernel and a RAM disk with arbitrary content and true digests, for one architecture or for more."""
 
     repository: str
     kernel: bytes = field(repr=False)
     initrd: bytes = field(repr=False)
     command_line: str = "console=ttyS0,115200"
     tag: str = "latest"
+    architectures: tuple[str, ...] = ARCHITECTURES
+    """The kernel of each begins with its mark."""
 
 
 def fake_image(repository: str, tag: str = "latest") -> FakeImage:
@@ -50,14 +57,18 @@ class ImageStore:
 
     def add(self, image: FakeImage) -> str:
         """Store an image as index, manifest, config and layers; returns the index's digest."""
-        config = self._blob(msgspec.json.encode({"commandLine": image.command_line}), CONFIG)
-        layers = [self._blob(image.kernel, KERNEL), self._blob(image.initrd, INITRAMFS)]
-        manifest = self._manifest(
-            image, {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}
-        )
-        entry = manifest | {"platform": {"architecture": "amd64", "os": "linux"}}
-        index = self._manifest(image, {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}, image.tag)
+        entries = [self._entry(image, architecture) for architecture in image.architectures]
+        index = self._manifest(image, {"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}, image.tag)
         return str(index["digest"])
+
+    def _entry(self, image: FakeImage, architecture: str) -> dict[str, Any]:
+        config = {"commandLine": image.command_line, "architecture": architecture}
+        kernel = kernels.mark(architecture) + image.kernel
+        body = {
+            "schemaVersion": 2, "mediaType": MANIFEST, "config": self._blob(msgspec.json.encode(config), CONFIG),
+            "layers": [self._blob(kernel, KERNEL), self._blob(image.initrd, INITRAMFS)],
+        }  # fmt: skip
+        return self._manifest(image, body) | {"platform": {"architecture": architecture, "os": "linux"}}
 
     def _blob(self, content: bytes, media_type: str) -> dict[str, Any]:
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"

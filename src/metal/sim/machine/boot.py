@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from metal.sim import kernels
 from metal.sim.machine import ipxe
 from metal.sim.machine.eraser import Eraser
 from metal.sim.machine.host import Host
@@ -129,6 +130,10 @@ class Firmware:
     async def _start(self, loaded: Loaded) -> None:
         """Kernel, RAM disk, Ignition, services."""
         machine = self._machine
+        if not kernels.starts_on(loaded.kernel, machine.hardware.architecture):
+            machine.note("script", problem="Exec format error")
+            self._boot_disk()
+            return
         await machine.pause(machine.site.options.boot * _KERNEL)
         image = hashlib.sha256(loaded.kernel + b"".join(loaded.initrds)).hexdigest()
         url = loaded.argument("ignition.config.url")
