@@ -46,7 +46,6 @@ SERVER = (
     Column("Manufacturer", ".status.manufacturer"),
     Column("Model", ".status.model"),
     Column("Memory", ".status.totalSystemMemory"),
-    Column("Architecture", ".status.architecture", priority=_WIDE),
     Column("SKU", ".status.sku", priority=_WIDE),
     Column("SerialNumber", ".status.serialNumber", priority=_WIDE),
     Column("PowerState", ".status.powerState"),
@@ -63,6 +62,7 @@ SERVER = (
         priority=_WIDE,
         description="Estimated remaining time of the sanitization.",
     ),
+    Column("Architecture", ".status.architecture", priority=_WIDE),
     Column("Unclaimable", ".spec.unclaimable", "boolean", priority=_WIDE),
     _AGE,
 )

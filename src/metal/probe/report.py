@@ -27,10 +27,11 @@ def collectors(
     *,
     addresses: network.Addresses = netlink.addresses,
     driver: Ethtool | None = None,
+    architecture: Callable[[], str] = platform.machine,
 ) -> Collectors:
     """All of them; LLDP last, because its frames arrive while the others work."""
     return {
-        "architecture": (platform.machine, ""),
+        "architecture": (architecture, ""),
         "systemInfo": (lambda: system.collect(host), {}),
         "cpu": (lambda: cpu.collect(host), []),
         "networkInterfaces": (lambda: network.collect(host, addresses), []),
