@@ -8,7 +8,7 @@ from metal.bmc.boot import BootOverride, BootTarget
 from metal.bmc.errors import BMCError, BMCNotFound
 from metal.bmc.events import Subscription
 from metal.bmc.inventory import Inventory, NetworkInterface, Processor, Storage
-from metal.bmc.pool import BMCEndpoint
+from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.power import PowerState, ResetType
 from metal.bmc.systems import ManagerInfo, SystemInfo
 from tests.controllers.no_carriers import NoCarriers

@@ -38,6 +38,7 @@ class RedfishEvents(Capability):
     async def subscribe(self, destination: str, context: str) -> str:
         """An existing one is found by destination and context; any other error is raised unchanged."""
         service = await self._service()
+        self.client.redact.add(destination)
         try:
             reply = await self._create(service, {"Destination": destination, "Context": context})
         except BMCError as exc:

@@ -1,6 +1,7 @@
 """Virtual media over Redfish, in the shapes of different vendors."""
 
 import asyncio
+from typing import Any
 
 import pytest
 import structlog
@@ -185,7 +186,7 @@ async def test_an_image_that_never_appears_is_requested_again_after_a_minute() -
 
 
 @pytest.mark.parametrize("change", [{"Inserted": False}, {"Inserted": True, "ConnectedVia": "NotConnected"}])
-async def test_a_slot_that_names_the_image_and_is_not_connected_is_not_ready(change: dict[str, object]) -> None:
+async def test_a_slot_that_names_the_image_and_is_not_connected_is_not_ready(change: dict[str, Any]) -> None:
     """Nothing is sent: the BMC is still fetching."""
     bmc = with_media(slot(CD, Image=URL, **change))
     assert not (await redfish(bmc).insert_medium(SYSTEM, CD, URL)).is_ready(URL)

@@ -22,8 +22,9 @@ class RedfishHttpBoot(RedfishBoot, BiosSettings):
         held = await self._attribute(system)
         override = (await self._view(uri)).override
         if held is None:
-            self.client.redact.add(override.http_boot_uri)
-            return HttpBootState(override.http_boot_uri, override)
+            url = _url(override.http_boot_uri)
+            self.client.redact.add(url)
+            return HttpBootState(url, override)
         now, coming = held.now, await self._coming(held)
         self.client.redact.add(coming)
         return HttpBootState(coming, override, needs_reset=now != coming)
@@ -61,7 +62,7 @@ class RedfishHttpBoot(RedfishBoot, BiosSettings):
         """BMCs want null or an empty text."""
         for nothing in (None, ""):
             view = await self._view(uri)
-            if not view.override.http_boot_uri:
+            if not _url(view.override.http_boot_uri):
                 return
             try:
                 await self._patch_boot(view, {"HttpBootUri": nothing})
@@ -87,7 +88,7 @@ class RedfishHttpBoot(RedfishBoot, BiosSettings):
     async def _coming(self, held: "_Attribute") -> str:
         """The value after the next start; settings objects show all attributes, or only those that change."""
         pending = (await self._settings(held.view)).decode(Bios).attributes
-        return _text(pending.get(held.boot.url, held.now))
+        return _url(pending.get(held.boot.url, held.now))
 
     async def _write(self, held: "_Attribute", url: str) -> None:
         if await self._coming(held) != url:
@@ -102,8 +103,9 @@ class _Attribute:
     @property
     def now(self) -> str:
         """The value that the firmware uses."""
-        return _text(self.view.bios.attributes.get(self.boot.url))
+        return _url(self.view.bios.attributes.get(self.boot.url))
 
 
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+def _url(value: object) -> str:
+    """The URL, or nothing: some BMCs report a word such as None in its place."""
+    return value if isinstance(value, str) and "://" in value else ""

@@ -2,10 +2,10 @@
 
 Slots are those of the system, or of its managers where the system has none that takes a CD. A medium is inserted and
 ejected by the actions, or by PATCH where the BMC has none. Which parameters InsertMedia takes differs: those whose
-values the BMC lists are sent, then those that its refusal asks for, without those that it refuses. Every write is read
-back. A BMC may take seconds until it shows what it has accepted, and may answer 202 and work on it in a task: `_accepted`
-keeps that, so that it is not requested twice and its failure is reported. A manager that restarts forgets it, and at
-worst requests the insertion again.
+values the BMC lists are sent, then those that its refusal asks for, without those that it refuses. Every write is
+read back. A BMC may take seconds until it shows what it has accepted, and may answer 202 and work on it in a task:
+`_accepted` keeps that, so that it is not requested twice and its failure is reported. A manager that restarts forgets
+it, and at worst requests the insertion again.
 """
 
 import asyncio
