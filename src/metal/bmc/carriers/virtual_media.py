@@ -47,9 +47,9 @@ class VirtualMedia(Protocol):
     async def insert_medium(self, uri: str, slot: str, url: str) -> MediaSlot:
         """Insert the image at `url`, after another one was ejected; returns the slot as read back.
 
-        Safe to repeat until `MediaSlot.is_ready`: an image that the BMC reports already is not requested again; one that
-        never becomes ready is ejected first. The last segment of the URL should be unique to this boot, because some
-        BMCs report nothing else of it.
+        Safe to repeat until `MediaSlot.is_ready`: an image that the BMC reports already is not requested again, so one
+        that never becomes ready has to be ejected. The last segment of the URL should be unique to this boot, because
+        some BMCs report nothing else of it.
 
         Raises: ValueError unless the URL ends with .iso, which many BMCs require; BMCError with the BMC's reason when
         it refuses the image or gives up.
