@@ -28,6 +28,7 @@ from metal.bmc.vendors import (
     http_boot_for,
     quirks_for,
     restart_command,
+    takes_image_url,
     tpm_clear_for,
 )
 from metal.redfish import Response
@@ -65,6 +66,16 @@ def test_every_row_with_a_url_of_http_boot_is_found_by_its_attribute() -> None:
 
 
 @pytest.mark.parametrize(
+    ("maker", "slot", "takes"),
+    [("Lenovo", "EXT1", True), ("LENOVO", "RDOC1", False), ("Lenovo", "Remote1", False), ("HPE", "RDOC1", True)],
+)
+def test_of_lenovos_slots_those_for_urls_are_known(maker: str, slot: str, takes: bool) -> None:
+    """A Lenovo BMC without such slots is another product, about which the row says nothing."""
+    assert takes_image_url(Machine(maker), slot, ("EXT1", slot)) is takes
+    assert takes_image_url(Machine(maker), "CD1", ("CD1", "CD2"))
+
+
+@pytest.mark.parametrize(
     ("machine", "quirks"),
     [
         (Machine("Supermicro", "SYS-1"), Quirks(repeat_boot_mode=True, medium_is_usb_cd=True)),
@@ -97,7 +108,7 @@ def test_every_row_has_a_source_and_a_fact() -> None:
     """A row without a source cannot be checked or removed."""
     for row in TABLE:
         assert row.source
-        assert row.quirks != NO_QUIRKS or row.tpm_clear or row.http_boot or row.restart_command
+        assert row.quirks != NO_QUIRKS or row.tpm_clear or row.http_boot or row.media_slots or row.restart_command
 
 
 @pytest.mark.behaviour(

@@ -3,6 +3,7 @@
 import pytest
 
 from metal.redfish.errors import BMCBadRequest
+from metal.redfish.messages import LONGEST
 from metal.redfish.redaction import Redaction
 from tests.redfish.fakes import PASSWORD, SYSTEM, FakeBMC, answer, client_of, complaint
 
@@ -50,10 +51,14 @@ def test_the_oldest_of_many_is_forgotten() -> None:
 
 @pytest.mark.looptime
 async def test_an_error_contains_neither_the_password_nor_what_was_added() -> None:
-    """The BMC quotes the body of the request."""
+    """The BMC quotes the body of the request, also where a long message is cut in the middle of it."""
     bmc, nonce = FakeBMC(), "bm9uY2Utb2YtYm9vdA"
     client = client_of(bmc)
     client.redact.add(nonce)
+    bmc.fault("PATCH", SYSTEM, answer(400, complaint("x" * (LONGEST - 10) + nonce)))
+    with pytest.raises(BMCBadRequest) as cut:
+        await client.patch(SYSTEM, {"AssetTag": nonce})
+    assert nonce[:4] not in str(cut.value)
     bmc.fault("PATCH", SYSTEM, answer(400, complaint(f"The value {nonce} of AssetTag by {PASSWORD} is not allowed.")))
     with pytest.raises(BMCBadRequest, match=r"The value \*\*\* of AssetTag by \*\*\* is not allowed"):
         await client.patch(SYSTEM, {"AssetTag": nonce})

@@ -192,25 +192,7 @@ async def test_redfish_logs_in_both_ways(machine: Machine, auth: str) -> None:
 
 async def test_redfish_follows_every_link(machine: Machine) -> None:
     """Every link in a response exists, has its own @odata.id and a type."""
-
-    def crawl() -> None:
-        client = with_redfish(machine)
-        client.login()
-        seen: set[str] = set()
-        todo = ["/redfish/v1/"]
-        while todo:
-            path = todo.pop()
-            if path.rstrip("/") in seen:
-                continue
-            seen.add(path.rstrip("/"))
-            answer = client.get(path)
-            assert answer.status == 200, path
-            assert answer.dict["@odata.id"].rstrip("/") == path.rstrip("/")
-            assert answer.dict["@odata.type"]
-            todo += links(answer.dict)
-        assert len(seen) > 20
-
-    await apart(crawl)
+    assert len(await apart(lambda: crawl(with_redfish(machine)))) > 20
 
 
 async def test_redfish_reads_error_bodies(machine: Machine) -> None:
@@ -246,6 +228,24 @@ async def test_redfish_is_told_about_a_wrong_password(machine: Machine) -> None:
     """DMTF's client recognises refused credentials."""
     with pytest.raises(InvalidCredentialsError):
         await apart(lambda: with_redfish(machine, "wrong").login(auth=redfish.AuthMethod.SESSION))
+
+
+def crawl(client: Any) -> set[str]:
+    """Every path that links lead to, from the root."""
+    client.login()
+    seen: set[str] = set()
+    todo = ["/redfish/v1/"]
+    while todo:
+        path = todo.pop()
+        if path.rstrip("/") in seen:
+            continue
+        seen.add(path.rstrip("/"))
+        answer = client.get(path)
+        assert answer.status == 200, path
+        assert answer.dict["@odata.id"].rstrip("/") == path.rstrip("/")
+        assert answer.dict["@odata.type"]
+        todo += links(answer.dict)
+    return seen
 
 
 def links(value: object) -> list[str]:
@@ -355,3 +355,12 @@ async def test_sushy_and_redfish_read_secure_boot_and_the_asset_tag(carrying: Ma
         assert system.asset_tag == "R2-17"
 
     await apart(use)
+
+
+async def test_redfish_follows_the_links_of_carriers(carrying: Machine) -> None:
+    """Down to the slots."""
+
+    def follow() -> set[str]:
+        return crawl(redfish.redfish_client(url(carrying), "admin", PASSWORD, timeout=10, max_retry=1))
+
+    assert await apart(follow) >= {f"{SYSTEM}/VirtualMedia/Cd", f"{SYSTEM}/SecureBoot"}

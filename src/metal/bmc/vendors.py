@@ -8,7 +8,7 @@ more than the HTTP status, because BMCs answer 400 where they mean "later".
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -90,6 +90,8 @@ class Row:
     quirks: Quirks = NO_QUIRKS
     tpm_clear: TPMClear | None = None
     http_boot: HttpBootAttributes | None = None
+    media_slots: str = ""
+    """Pattern of the ids of virtual media that take an image by URL; empty where all do."""
     restart_command: str = ""
     """SSH command that restarts the BMC."""
 
@@ -152,6 +154,11 @@ TABLE: tuple[Row, ...] = (
         source="openstack/sushy, set_system_boot_options: X11 and X12 boot media by UsbCd only, ARS-111GL-NHR by Cd.",
     ),
     Row(
+        manufacturer=r"\blenovo\b",
+        media_slots=r"^EXT\d",
+        source="Lenovo XCC REST API, PATCH of a VirtualMedia: RDOC holds at most 100 MB, Remote belongs to a console.",
+    ),
+    Row(
         manufacturer=r"\blenovo\b|\bdell\b",
         quirks=Quirks(asset_tag_on_chassis=True),
         source="Lenovo XCC REST API, PATCH of a Chassis; Dell: reported, not tried by this project.",
@@ -186,6 +193,13 @@ def http_boot_for(machine: Machine, attributes: Mapping[str, Any]) -> HttpBootAt
     """The first row whose attribute this BIOS has; None where no row fits."""
     known = (row.http_boot for row in _matching(machine, TABLE) if row.http_boot is not None)
     return next((boot for boot in known if boot.url in attributes), None)
+
+
+def takes_image_url(machine: Machine, slot: str, others: Iterable[str]) -> bool:
+    """Whether this slot takes an image by URL; a pattern that none of the slots' ids match is not about this BMC."""
+    patterns = [row.media_slots for row in _matching(machine, TABLE) if row.media_slots]
+    told = [pattern for pattern in patterns if any(re.search(pattern, each, re.IGNORECASE) for each in others)]
+    return all(re.search(pattern, slot, re.IGNORECASE) for pattern in told)
 
 
 def restart_command(manufacturer: str) -> str:

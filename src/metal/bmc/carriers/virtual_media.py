@@ -22,11 +22,18 @@ class MediaSlot:
     connected_via: str = ""
     schemes: tuple[str, ...] = ("http", "https")
     """Schemes of URLs that the BMC accepts."""
+    takes_url: bool = True
+    """False for a slot that takes uploads or a console's media only (table of vendor facts)."""
 
     @property
     def takes_cd(self) -> bool:
         """True for a drive that shows a CD or DVD, and for one that does not report what it shows."""
         return not self.media_types or not _CDS.isdisjoint(self.media_types)
+
+    @property
+    def is_usable(self) -> bool:
+        """True when an ISO can be inserted by its URL."""
+        return self.takes_cd and self.takes_url and bool(self.schemes)
 
     def names(self, url: str) -> bool:
         """True when the BMC reports this image; by its last segment where it reports no URL."""
@@ -41,7 +48,7 @@ class VirtualMedia(Protocol):
     """Inserts and ejects media. None of these waits: a slot that is not as requested yet is read again later."""
 
     async def media_slots(self, uri: str) -> tuple[MediaSlot, ...]:
-        """All slots of this system, those that take a CD first; empty where the BMC offers none."""
+        """All slots of this system, the usable ones first; empty where the BMC offers none."""
         ...
 
     async def insert_medium(self, uri: str, slot: str, url: str) -> MediaSlot:

@@ -63,6 +63,8 @@ class MediaBMC(FakeBMC):
     def _serve(self, request: Request) -> Response:
         if request.method == "GET" and self._coming is not None and request.path == self._coming["path"]:
             self._progress()
+        if request.method == "PATCH" and "Inserted" in request.body:
+            self.resources[request.path]["ConnectedVia"] = "URI" if request.body["Inserted"] else "NotConnected"
         return super()._serve(request)
 
     def _progress(self) -> None:

@@ -71,6 +71,13 @@ async def test_clearing_removes_override_and_url(refused: list[Any]) -> None:
     ]  # fmt: skip
 
 
+async def test_a_link_to_a_missing_bios_is_no_obstacle() -> None:
+    """The property is used."""
+    bmc = standard()
+    bmc.resources[SYSTEM]["Bios"] = {"@odata.id": BIOS}
+    assert (await redfish(bmc).set_http_boot(SYSTEM, URL)).url == URL
+
+
 async def test_without_the_property_it_is_not_supported() -> None:
     """Nothing is written."""
     bmc = fake()

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from metal.bmc.boot import BootTarget
 from metal.bmc.carriers.http_boot import HttpBootState
-from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCNotSupported, BMCServerError
+from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCNotFound, BMCNotSupported, BMCServerError
 from metal.bmc.redfish.bios import BiosSettings, BiosView
 from metal.bmc.redfish.boot import RedfishBoot
 from metal.bmc.vendors import HttpBootAttributes, http_boot_for
@@ -79,9 +79,10 @@ class RedfishHttpBoot(RedfishBoot, BiosSettings):
                 raise
 
     async def _attribute(self, system: System) -> "_Attribute | None":
-        if not system.bios.odata_id:
+        try:
+            view = await self._bios_of(system)
+        except (BMCNotFound, BMCNotSupported):
             return None
-        view = await self._bios_of(system)
         boot = http_boot_for(view.machine, view.bios.attributes)
         return _Attribute(view, boot) if boot is not None else None
 

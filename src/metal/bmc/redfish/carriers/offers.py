@@ -80,6 +80,8 @@ def _media_lacks(slots: Sequence[MediaSlot]) -> str:
     cds = [slot for slot in slots if slot.takes_cd]
     if not cds:
         return "No virtual medium of the BMC is a CD or DVD."
-    if not any(slot.schemes for slot in cds):
+    if not any(slot.takes_url for slot in cds):
+        return "No virtual medium of the BMC takes an image by its URL."
+    if not any(slot.is_usable for slot in cds):
         return "The BMC takes images neither by HTTP nor by HTTPS."
     return ""

@@ -10,13 +10,14 @@ it, and at worst requests the insertion again.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from metal.bmc.carriers.virtual_media import MediaSlot
 from metal.bmc.errors import BMCBadRequest, BMCBusy, BMCError, BMCNotFound, BMCProtocolError, BMCServerError
-from metal.bmc.redfish.capability import Capability
+from metal.bmc.redfish.capability import Capability, machine_of
+from metal.bmc.vendors import takes_image_url
 from metal.redfish import RedfishClient, Reply, Resource, members
 from metal.redfish.client import JSON
 from metal.redfish.paths import local_path
@@ -99,7 +100,10 @@ class RedfishVirtualMedia(Capability):
             for ref in system.links.managed_by:
                 manager = (await self.client.get(local_path(ref.odata_id))).decode(Manager)
                 found += await self._collection(manager.virtual_media.odata_id)
-        return tuple(sorted(found, key=lambda slot: not slot.takes_cd))
+        names = [_name(slot) for slot in found]
+        machine = machine_of(system)
+        judged = [replace(slot, takes_url=takes_image_url(machine, _name(slot), names)) for slot in found]
+        return tuple(sorted(judged, key=lambda slot: not slot.is_usable))
 
     async def _collection(self, path: str) -> list[MediaSlot]:
         if not path:
@@ -177,6 +181,10 @@ class RedfishVirtualMedia(Capability):
         if kind := next((kind for kind in ("CD", "DVD") if kind in types), ""):
             body["MediaType"] = kind
         return body
+
+
+def _name(slot: MediaSlot) -> str:
+    return slot.uri.rstrip("/").rpartition("/")[2]
 
 
 def _is_inserted(medium: VirtualMedia) -> bool:
