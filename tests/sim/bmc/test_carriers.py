@@ -7,9 +7,13 @@ import pytest
 
 from metal.bmc.carriers.offers import Way
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported
+from metal.machineapi.http import response as http
+from metal.machineapi.http.server import Request, Route
+from metal.sim.machine.network import InProcessNetwork
 from metal.sim.options import Carrier, Options, carriers
 from metal.sim.sites.fleet import Fleet
 from tests.sim.bmc.test_redfish_service import OPTIONS, SYSTEM, ask, bmc, message, rack
+from tests.sim.machine.efi import iso, uki
 
 pytestmark = pytest.mark.looptime
 CD = f"{SYSTEM}/VirtualMedia/Cd"
@@ -151,3 +155,46 @@ async def test_secure_boot_is_shown() -> None:
     assert first is not None
     assert second is not None
     assert (first.enforces, second.enforces) == (False, True)
+
+
+def served(made: Fleet, image: bytes) -> list[tuple[str, str]]:
+    """Serve this at every URL of 10.0.0.5; the result gets method and source of each request."""
+    asked: list[tuple[str, str]] = []
+
+    async def send(request: Request) -> http.Response:
+        asked.append((request.method, request.client))
+        return http.Response(200, image, "application/octet-stream")
+
+    network = made.settings.network
+    assert isinstance(network, InProcessNetwork)
+    network.mount("http://10.0.0.5", [Route("file", "/boot/x/{token}/{name}", ("GET", "HEAD"), send)])
+    return asked
+
+
+async def test_a_machine_boots_from_the_medium_that_was_inserted() -> None:
+    """Inserted, chosen once and switched on by the Redfish client; the BMC reads it, and it is ejected afterwards."""
+    made = fleet("VirtualMedia")
+    view, machine, asked = bmc(made), made.machines[0], served(made, iso(uki("quiet")))
+    await view.insert_medium(SYSTEM, CD, ISO)
+    await asyncio.sleep(5)
+    assert (await view.insert_medium(SYSTEM, CD, ISO)).is_ready(ISO)
+    await view.set_medium_boot(SYSTEM)
+    await view.power_on(SYSTEM)
+    await asyncio.sleep(60)
+    assert asked == [("HEAD", machine.identity.bmc_ip), ("GET", machine.identity.bmc_ip)]
+    assert machine.state.os is not None
+    assert not (await view.eject_medium(SYSTEM, CD)).inserted
+    assert not (await view.system(SYSTEM)).boot.is_medium
+
+
+@pytest.mark.parametrize("carrier", [Carrier.HTTP_BOOT_URI, Carrier.HTTP_DEV1_URI, Carrier.URL_BOOT_FILE])
+async def test_a_machine_boots_from_the_url_of_its_bmc(carrier: Carrier) -> None:
+    """At the next start; with a BIOS attribute, too: it is applied before the boot of that start."""
+    made = fleet(carrier)
+    view, machine, asked = bmc(made), made.machines[0], served(made, uki("quiet"))
+    await view.set_http_boot(SYSTEM, URL)
+    await view.power_on(SYSTEM)
+    await asyncio.sleep(60)
+    assert asked == [("HEAD", machine.identity.host_ip), ("GET", machine.identity.host_ip)]
+    assert machine.state.os is not None
+    assert TOKEN in machine.secrets
