@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat import asn1
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
@@ -116,7 +117,12 @@ class Signer:
     @classmethod
     def from_pem(cls, certificate: bytes, key: bytes) -> "Signer":
         """A signer from PEM texts. Raises ValueError when they do not fit together or the key is not RSA."""
-        loaded, private = x509.load_pem_x509_certificate(certificate), serialization.load_pem_private_key(key, None)
+        try:
+            loaded, private = x509.load_pem_x509_certificate(certificate), serialization.load_pem_private_key(key, None)
+        except (TypeError, ValueError, UnsupportedAlgorithm):
+            raise ValueError(
+                "certificate and key for Secure Boot must be PEM, and the key without a password"
+            ) from None
         if not isinstance(private, rsa.RSAPrivateKey):
             raise ValueError("the key for Secure Boot must be RSA: firmware need not know other kinds")
         if loaded.public_key() != private.public_key():

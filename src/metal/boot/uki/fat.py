@@ -5,6 +5,7 @@ firmware reads FAT12, FAT16 and FAT32 (UEFI 2.10, section 13.3).
 """
 
 import struct
+from functools import lru_cache
 from itertools import chain
 
 from metal.boot.errors import ImageError
@@ -28,31 +29,44 @@ _END = 0xFFFF
 def fat(program: Layout, architecture: str) -> Layout:
     """The file system with EFI/BOOT/BOOT<architecture>.EFI. Raises ImageError when the program is too large (2 GiB)."""
     cluster = _cluster_size(program.size)
-    needed = _PROGRAM - 2 + -(-program.size // cluster)
+    unused = max(_FEWEST - _needed(program.size, cluster), 0) * cluster
+    headers = Layout((_headers(program.size, NAMES[architecture]),))
+    return headers + padded(program, cluster) + Layout((bytes(unused),) if unused else ())
+
+
+@lru_cache(maxsize=16)
+def _headers(size: int, name: str) -> bytes:
+    """Everything before the program, up to 300 KiB: kept, because a BMC requests a medium in many ranges."""
+    cluster = _cluster_size(size)
+    needed = _needed(size, cluster)
     clusters = max(needed, _FEWEST)
     table = _table(needed, clusters)
-    head = _boot_sector(cluster, clusters, len(table) // _SECTOR) + table + table
-    name = NAMES[architecture]
-    root = _directory(_entry("EFI", "", _DIRECTORY, _EFI), size=_ROOT_ENTRIES * 32)
-    efi = _directory(
-        _entry(".", "", _DIRECTORY, _EFI),
-        _entry("..", "", _DIRECTORY, 0),
-        _entry("BOOT", "", _DIRECTORY, _BOOT),
-        size=cluster,
-    )
-    boot = _directory(
+    parent = _entry("EFI", "", _DIRECTORY, _EFI)
+    efi = (_entry(".", "", _DIRECTORY, _EFI), _entry("..", "", _DIRECTORY, 0), _entry("BOOT", "", _DIRECTORY, _BOOT))
+    boot = (
         _entry(".", "", _DIRECTORY, _BOOT),
         _entry("..", "", _DIRECTORY, _EFI),
-        _entry(name, "EFI", _FILE, _PROGRAM, program.size),
-        size=cluster,
+        _entry(name, "EFI", _FILE, _PROGRAM, size),
     )
-    unused = bytes((clusters - needed) * cluster)
-    return Layout((head + root + efi + boot,)) + padded(program, cluster) + Layout((unused,) if unused else ())
+    return b"".join(
+        (
+            _boot_sector(cluster, clusters, len(table) // _SECTOR),
+            table * 2,
+            parent.ljust(_ROOT_ENTRIES * 32, b"\0"),
+            b"".join(efi).ljust(cluster, b"\0"),
+            b"".join(boot).ljust(cluster, b"\0"),
+        )
+    )
+
+
+def _needed(size: int, cluster: int) -> int:
+    """Clusters of both directories and the program."""
+    return _PROGRAM - 2 + -(-size // cluster)
 
 
 def _cluster_size(size: int) -> int:
     cluster = 4 * _SECTOR
-    while -(-size // cluster) + 2 > _MOST:
+    while _needed(size, cluster) > _MOST:
         cluster *= 2
     if cluster > _LARGEST_CLUSTER:
         raise ImageError("UKITooLarge", f"an EFI program of {size} bytes does not fit on a FAT16 medium")
@@ -78,10 +92,6 @@ def _boot_sector(cluster: int, clusters: int, table: int) -> bytes:
     )  # fmt: skip
     extended = struct.pack("<BBBI11s8s", 0x80, 0, 0x29, 0, b"NO NAME    ", b"FAT16   ")
     return (parameters + extended).ljust(_SECTOR - 2, b"\0") + b"\x55\xaa"
-
-
-def _directory(*entries: bytes, size: int) -> bytes:
-    return b"".join(entries).ljust(size, b"\0")
 
 
 def _entry(name: str, suffix: str, attribute: int, cluster: int, size: int = 0) -> bytes:

@@ -24,21 +24,24 @@ _DIRECTORY = 2
 def iso(program: Layout, architecture: str) -> Layout:
     """The image with an EFI program for machines of an architecture. Raises ImageError when it is too large (2 GiB)."""
     image = padded(fat(program, architecture), _BLOCK)
+    return Layout((_headers(image.size),)) + image
+
+
+def _headers(size: int) -> bytes:
     root = _record(b"\0", _ROOT, _BLOCK, _DIRECTORY)
+    records = (root, _record(b"\1", _ROOT, _BLOCK, _DIRECTORY))
+    files = (_record(b"BOOT.CAT;1", _CATALOG, _BLOCK), _record(b"EFI.IMG;1", _IMAGE, size))
     blocks = (
         bytes(_VOLUME * _BLOCK),
-        _volume(_IMAGE + image.size // _BLOCK, root),
+        _volume(_IMAGE + size // _BLOCK, root),
         _boot_record(),
         b"\xffCD001\x01",
         struct.pack("<BBIHBB", 1, 0, _ROOT, 1, 0, 0),
         struct.pack(">BBIHBB", 1, 0, _ROOT, 1, 0, 0),
-        root
-        + _record(b"\1", _ROOT, _BLOCK, _DIRECTORY)
-        + _record(b"BOOT.CAT;1", _CATALOG, _BLOCK)
-        + _record(b"EFI.IMG;1", _IMAGE, image.size),
-        _catalog(image.size),
+        b"".join(records + files),
+        _catalog(size),
     )
-    return Layout((b"".join(block + bytes(-len(block) % _BLOCK) for block in blocks),)) + image
+    return b"".join(block + bytes(-len(block) % _BLOCK) for block in blocks)
 
 
 def _volume(blocks: int, root: bytes) -> bytes:
