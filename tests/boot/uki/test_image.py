@@ -6,7 +6,7 @@ from typing import Any
 
 import pefile
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metal.boot.errors import ImageError, ScriptError
@@ -69,6 +69,7 @@ def test_only_the_command_line_differs_between_machines(parts: Parts, first: str
     assert other[-RESERVED:].rstrip(b"\0").decode() == second
 
 
+@settings(max_examples=20)
 @given(line=LINES)
 def test_the_signature_covers_the_command_line(parts: Parts, line: str) -> None:
     """The digest that continues from what all machines have in common is that of the whole program."""
