@@ -17,5 +17,12 @@ class IgnitionError(ValueError):
         self.path, self.problem = path, problem
 
 
+class ButaneUnavailable(IgnitionError):
+    """A document was not converted for a reason that is not in the document."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("the Butane document", problem)
+
+
 class ScriptError(ValueError):
     """A value cannot be used in an iPXE script."""
