@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,10 @@ import pytest
 from metal.boot import butane
 from metal.boot.butane import Butane, Converted, diagnostics
 from metal.boot.errors import ButaneUnavailable, IgnitionError
+from tests.boot.programs import program
 
 DOCUMENT = b"variant: fcos\nversion: 1.5.0\npasswd:\n  users:\n    - name: core\n      password_hash: hunter2\n"
 REAL = os.environ.get("BUTANE", "butane")
-
-
-def program(folder: Path, body: str) -> str:
-    """A program that runs these lines of a shell."""
-    path = folder / "butane"
-    path.write_text(f"#!/bin/sh\n{body}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return str(path)
 
 
 def counting(folder: Path, body: str) -> str:
