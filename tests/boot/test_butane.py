@@ -1,5 +1,6 @@
 """Butane documents, converted by the real program where it is, else by one that behaves as a case needs."""
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -122,9 +123,9 @@ async def test_an_empty_name_converts_nothing() -> None:
 
 async def test_a_program_that_cannot_be_started_is_said(tmp_path: Path) -> None:
     """Such as one of another architecture."""
-    path = Path(program(tmp_path, ""))
-    path.write_bytes(b"\x7fELF")
-    assert "cannot be started (Exec format error)" in await problem(DOCUMENT, str(path))
+    other = program(tmp_path, "")
+    await asyncio.to_thread(Path(other).write_bytes, b"\x7fELF")
+    assert "cannot be started (Exec format error)" in await problem(DOCUMENT, other)
 
 
 async def test_a_result_is_remembered_by_the_document(tmp_path: Path) -> None:

@@ -211,7 +211,7 @@ async def test_an_ignition_of_spec_2_is_ready_and_not_validated(site: Site) -> N
 
 @pytest.mark.behaviour(
     "ServerBootConfiguration",
-    "Butane (`format: fcos`, `flatcar`) is converted by the program butane; its diagnostics are in `IgnitionValidation`.",
+    "Butane (`format: fcos`, `flatcar`) is converted by the program butane; its messages are in `IgnitionValidation`.",
 )
 @pytest.mark.parametrize("format", [b"fcos", b"flatcar"])
 async def test_butane_is_converted(site: Site, format: bytes) -> None:
