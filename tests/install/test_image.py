@@ -32,7 +32,7 @@ print(len(found), len(ssl.create_default_context().get_ca_certs()))
 BUTANE = """
 import asyncio
 from metal.boot.butane import Butane
-print(asyncio.run(Butane().convert(b"variant: fcos\\nversion: 1.5.0\\n")))
+print(asyncio.run(Butane().convert(b"variant: fcos\\nversion: 1.5.0\\n")).config)
 """
 
 

@@ -107,7 +107,8 @@ def _run(program: str, document: bytes) -> tuple[int, bytes, bytes]:
                 process.communicate(document, timeout=_WALL)
             except subprocess.TimeoutExpired:
                 process.kill()
-                raise ButaneUnavailable(f"was not converted within {_WALL:.0f} s: the machine is busy") from None
+                problem = f"was not converted within {_WALL:.0f} s: the machine is busy"
+                raise ButaneUnavailable(problem, transient=True) from None
         return process.returncode, _content(out), _content(errors)
 
 

@@ -18,10 +18,11 @@ class IgnitionError(ValueError):
 
 
 class ButaneUnavailable(IgnitionError):
-    """A document was not converted for a reason that is not in the document."""
+    """A document was not converted for a reason that is not in the document. `transient`: a retry may succeed."""
 
-    def __init__(self, problem: str) -> None:
+    def __init__(self, problem: str, *, transient: bool = False) -> None:
         super().__init__("the Butane document", problem)
+        self.transient = transient
 
 
 class ScriptError(ValueError):

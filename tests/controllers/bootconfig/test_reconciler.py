@@ -253,17 +253,24 @@ async def test_without_butane_the_way_out_is_said(site: Site) -> None:
 
 @pytest.mark.threads
 async def test_a_conversion_blocks_no_worker(site: Site) -> None:
-    """The configuration is Pending until the program has ended, which causes a pass."""
+    """The configuration is Pending until the program has ended, which causes a pass; one that was Ready stays Ready."""
     site.world.butane(f"while [ ! -e {site.world.images.folder}/go ]; do sleep 0.01; done\n{CONVERTS}")
     await site.server()
     await site.secret(format=b"fcos")
     await site.configure()
     config = await site.config()
-    assert (config.status.state, config.status.waiting_for) == ("Pending", "butane to convert the Secret ignition")
+    assert (config.status.state, config.status.waiting_for) == ("Pending", "butane to convert the Ignition")
     assert (await site.condition("IgnitionValidation"))[:2] == ("Unknown", "Converting")
     (site.world.images.folder / "go").touch()
-    while (await site.config()).status.state != "Ready":
+    while (await site.condition("IgnitionValidation"))[1] != "Valid":
         await asyncio.to_thread(time.sleep, 0.01)
+    assert (await site.config()).status.state == "Ready"
+    (site.world.images.folder / "go").unlink()
+    await site.secret({}, format=b"fcos")
+    while (await site.condition("IgnitionValidation"))[:2] != ("Unknown", "Converting"):
+        pass
+    assert (await site.config()).status.state == "Ready"
+    (site.world.images.folder / "go").touch()
 
 
 async def test_a_secret_that_becomes_invalid_takes_readiness_away(site: Site) -> None:

@@ -28,6 +28,11 @@ class Finding:
     """False for an aspect that is Ready although nothing is known of it; its condition is Unknown."""
 
 
+def is_ready(config: ServerBootConfiguration) -> bool:
+    """Whether it was reported as Ready in its present generation, so that a machine may be booting."""
+    return config.status.state == READY and config.status.observed_generation == config.metadata.generation
+
+
 def status_of(
     config: ServerBootConfiguration, findings: Iterable[Finding], now: datetime
 ) -> ServerBootConfigurationStatus:

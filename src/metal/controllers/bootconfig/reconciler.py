@@ -28,6 +28,7 @@ from metal.controllers.bootconfig.findings import (
     PENDING,
     READY,
     Finding,
+    is_ready,
     requeue_after,
     status_of,
     with_condition,
@@ -143,7 +144,7 @@ class BootConfigurationReconciler:
         self, config: ServerBootConfiguration, pinned: Plan | None, finding: Finding
     ) -> tuple[Finding, Plan | None]:
         """The finding; or Ready as before, if this generation is: a machine may be booting the pinned image."""
-        if pinned is None or not _is_ready(config):
+        if pinned is None or not is_ready(config):
             return finding, None
         return replace(_ready(pinned), recheck_after=finding.recheck_after), pinned
 
@@ -263,14 +264,9 @@ def _ready(plan: Plan) -> Finding:
     return Finding(READY, "Resolved", f"{plan.kernel.image} is verified and local", _IMAGE)
 
 
-def _is_ready(config: ServerBootConfiguration) -> bool:
-    """Whether it was reported as Ready in its present generation, so that a machine may be booting."""
-    return config.status.state == READY and config.status.observed_generation == config.metadata.generation
-
-
 def _unfinished(config: ServerBootConfiguration) -> Finding:
     """What is reported of a pass that the API refused to let end."""
-    state = READY if _is_ready(config) else PENDING
+    state = READY if is_ready(config) else PENDING
     return Finding(state, "Refused", "the API to accept the requests of the controller (see the condition Reconciled)")
 
 

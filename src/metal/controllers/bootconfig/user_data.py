@@ -1,6 +1,7 @@
 """Validates the Ignition that a boot configuration names, and says how far that was possible."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from metal.api.claim import ServerBootConfiguration
@@ -8,7 +9,7 @@ from metal.api.core import SECRET, Secret
 from metal.boot.butane import Butane
 from metal.boot.errors import ButaneUnavailable, IgnitionError
 from metal.boot.ignition import is_validated
-from metal.controllers.bootconfig.findings import ERROR, PENDING, READY, Finding
+from metal.controllers.bootconfig.findings import ERROR, PENDING, READY, Finding, is_ready
 from metal.controllers.bootconfig.lookups import Lookups
 from metal.controllers.bootconfig.scope import Memo
 from metal.kube.client.errors import Forbidden, NotFound
@@ -36,24 +37,28 @@ class UserDataCheck:
         try:
             with withheld():
                 secret = await self._client.get(SECRET, ref.name, config.metadata.namespace)
-            return await self._accept(key, secret, memo, wake)
+            found = await self._accept(key, secret, memo, wake)
+            return found or _converting(config)
         except NotFound:
             message = f"the Secret {ref.name} does not exist in namespace {config.metadata.namespace}"
             return Finding(ERROR, "SecretMissing", message, _IGNITION, retry)
         except Forbidden:
             return Finding(ERROR, "SecretForbidden", _forbidden(ref.name, config), _IGNITION, retry)
+        except ButaneUnavailable as exc:
+            if exc.transient:
+                return replace(_converting(config), recheck_after=retry)
+            return Finding(ERROR, "ButaneUnavailable", f"Secret {ref.name}: {exc}", _IGNITION, retry)
         except IgnitionError as exc:
-            reason = "ButaneUnavailable" if isinstance(exc, ButaneUnavailable) else "ValidationFailed"
-            return Finding(ERROR, reason, f"Secret {ref.name}: {exc}", _IGNITION, retry)
+            return Finding(ERROR, "ValidationFailed", f"Secret {ref.name}: {exc}", _IGNITION, retry)
 
-    async def _accept(self, key: Key, secret: Secret, memo: Memo, wake: Callable[[], None]) -> Finding:
+    async def _accept(self, key: Key, secret: Secret, memo: Memo, wake: Callable[[], None]) -> Finding | None:
         version, name = (secret.metadata.uid, secret.metadata.resource_version), secret.metadata.name
         if memo.ignition is not None and memo.ignition[0] == version:
             return memo.ignition[1]
         work = partial(ignition_of, secret, self._butane)
         data = await self._lookups.start_or_join(str(key), version, work, wake)
         if data is None:
-            return Finding(PENDING, "Converting", f"butane to convert the Secret {name}", _IGNITION)
+            return None
         finding = self._accepted(name, data)
         memo.ignition = (version, finding)
         return finding
@@ -71,6 +76,12 @@ class UserDataCheck:
     def forget(self, key: Key) -> None:
         """The boot configuration does not exist any more."""
         self._lookups.drop(str(key))
+
+
+def _converting(config: ServerBootConfiguration) -> Finding:
+    """A readiness that was reported stays: a machine may be booting, and the boot server validates what it serves."""
+    state = READY if is_ready(config) else PENDING
+    return Finding(state, "Converting", "butane to convert the Ignition", _IGNITION, validated=False)
 
 
 def _forbidden(name: str, config: ServerBootConfiguration) -> str:
