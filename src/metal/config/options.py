@@ -110,7 +110,7 @@ class Registries:
 
 @dataclass(frozen=True)
 class BootOptions:
-    """Network boot."""
+    """Network boots."""
 
     butane: str = butane.PROGRAM
     """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
@@ -272,7 +272,7 @@ class Config:
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
     boot: BootOptions = field(default_factory=BootOptions)
-    """Network boot."""
+    """Network boots."""
     identity: Identity = field(default_factory=Identity)
     """Identity of drives."""
     adoption: Adoption = field(default_factory=Adoption)
