@@ -191,7 +191,8 @@ class Manager:
         config = self.config
         return BootSettings(
             base_url=config.boot_url, cache=self.parts.image_cache, cache_bytes=config.registries.cache_size,
-            race_window=config.timeouts.race_window, architecture=config.boot.default_architecture,
+            race_window=config.timeouts.race_window, butane=config.boot.butane,
+            architecture=config.boot.default_architecture,
         )  # fmt: skip
 
     def _images(self) -> ImageSource:

@@ -12,6 +12,7 @@ import pytest
 from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
+from metal.boot.plan import Blob
 from metal.boot.registry_client import RegistryClient, RegistryClientSettings
 from tests.boot import registry as oci
 from tests.boot.registry import INITRAMFS, KERNEL, Registry
@@ -147,6 +148,20 @@ async def test_a_manifest_that_names_another_architecture_is_refused(
         await images.resolve(f"{registry.name}/os@{made['digest']}", "arm64", pinned=True)
     registry.index({"arm64": made}, tag="i")
     assert (await images.resolve(f"{registry.name}/os:i", "arm64")).pinned.digest == made["digest"], "the index decides"
+
+
+async def test_an_images_own_uki_is_recognized_and_opened(registry: Registry, images: RegistryImages) -> None:
+    """It is not downloaded with kernel and initramfs: iPXE needs those alone."""
+    names = {"kernel": KERNEL, "initramfs": INITRAMFS, "uki": b"a whole UKI"}
+    layers = [registry.blob(content, f"{IRONCORE}.{name}") for name, content in names.items()]
+    registry.manifest(layers, tag="uki")
+
+    image = await images.resolve(f"{registry.name}/os:uki", "amd64")
+
+    assert image.parts.uki is not None
+    assert image.parts.uki not in image.parts.blobs
+    opened = await images.open(Blob(image.pinned, image.parts.uki.digest))
+    assert opened.read_bytes() == b"a whole UKI"
 
 
 async def test_a_docker_manifest_without_a_config_of_ours_has_no_command_line(

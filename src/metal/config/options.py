@@ -6,6 +6,7 @@ from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
 from metal.api.names import APPROVAL, BOUND_TO
+from metal.boot import butane
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
@@ -114,6 +115,9 @@ class BootOptions:
     default_architecture: str = "amd64"
     """Architecture, as OCI names it, of servers whose inventory names none: amd64 or arm64. Images are chosen for it.
     The label metal.ironcore.dev/architecture of a Server takes precedence. Most BMCs name the architecture."""
+    butane: str = butane.PROGRAM
+    """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
+    looked up in PATH. The manager's image has it. Empty converts nothing."""
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ class Memo:
 
     failures: int = 0
     """Consecutive failed attempts to get the image."""
-    secret: tuple[str, str] = ("", "")
-    """UID and resourceVersion of the Secret that was validated last."""
+    ignition: tuple[tuple[str, str], Finding] | None = None
+    """UID and resourceVersion of the Secret that was accepted last, and what was found."""
     resolved: tuple[Wanted, Image] | None = None
     """What was resolved last, and the image; kept during the download."""
     failed: tuple[Wanted, Finding] | None = None
