@@ -3,7 +3,8 @@
 Every request is checked against the boot window in the Server's status, which controllers open before they power a
 machine on. The script goes to an address that DHCP leased to one of the server's MAC addresses where such a lease is
 known; without a reported lease, to the first requester of an open boot window, and a second requester stops the boot.
-The script carries a token for image and Ignition; fetching the Ignition spends it. Each step is a conditional write of
+The script carries a token for image and Ignition; fetching the Ignition spends it, and a root file system that is
+fetched later has a token of its own. Each step is a conditional write of
 the boot window, so that of two concurrent requests, also on two replicas, one succeeds. Nothing is kept in memory.
 """
 
@@ -83,22 +84,24 @@ class BootService:
             return self._unready("script", client, exc, server)
 
     async def _script(self, server: Server, uuid: str, client: str) -> Response:
-        token = self._token()
+        token, image_token = self._token(), self._token()
         leases = await self._leases(server)
         if _is_still_off(server):
             raise Refused("BootWindowClosed", "the machine has not been powered on for this boot")
         if is_shared(uuid) and not leases:
             raise Refused("IdentityAmbiguous", "many machines have this UUID, and no lease shows which of them asks")
         shown = are_out_of_band(server.status.network_interfaces)
-        step = self._serve_script(leases, token, client, Trust.LEASE if leases and shown else Trust.FIRST_REQUEST)
+        step = self._serve_script(
+            leases, token, image_token, client, Trust.LEASE if leases and shown else Trust.FIRST_REQUEST
+        )
         window = step(server.status.boot_window)  # refuse before anything else is read
         bootable = await self._bootables.of(window)
-        body = bootable.plan.script(self._settings.base_url, uuid, token)
+        body = bootable.plan.script(self._settings.base_url, uuid, token, image_token)
         await self._windows.change(server, step)
         return Response(200, body.encode())
 
     def _serve_script(
-        self, leases: frozenset[str], token: str, client: str, trust: Trust
+        self, leases: frozenset[str], token: str, image_token: str, client: str, trust: Trust
     ) -> Callable[[BootWindow | None], BootWindow]:
         def step(window: BootWindow | None) -> BootWindow:
             now = self._clock()
@@ -113,6 +116,7 @@ class BootService:
                 window,
                 now,
                 token=token,
+                image_token=image_token,
                 client=client,
                 lease_known=known,
                 trust=trust,

@@ -15,6 +15,7 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.ironcore.image.config.v1+json"
 KERNEL = "application/vnd.ironcore.image.kernel"
 INITRAMFS = "application/vnd.ironcore.image.initramfs"
+SQUASHFS = "application/vnd.ironcore.image.squashfs"
 DEFAULT_PORT = 8084
 NAMES = ("probe", "demo")
 
@@ -30,6 +31,8 @@ class FakeImage:
     kernel: bytes = field(repr=False)
     initrd: bytes = field(repr=False)
     command_line: str = "console=ttyS0,115200"
+    squashfs: bytes = field(default=b"", repr=False)
+    """Root file system that the operating system fetches; none when empty."""
     tag: str = "latest"
     architectures: tuple[str, ...] = ARCHITECTURES
     """The kernel of each begins with its mark."""
@@ -64,10 +67,12 @@ class ImageStore:
     def _entry(self, image: FakeImage, architecture: str) -> dict[str, Any]:
         config = {"commandLine": image.command_line, "architecture": architecture}
         kernel = kernels.mark(architecture) + image.kernel
-        body = {
+        body: dict[str, Any] = {
             "schemaVersion": 2, "mediaType": MANIFEST, "config": self._blob(msgspec.json.encode(config), CONFIG),
             "layers": [self._blob(kernel, KERNEL), self._blob(image.initrd, INITRAMFS)],
         }  # fmt: skip
+        if image.squashfs:
+            body["layers"].append(self._blob(image.squashfs, SQUASHFS))
         return self._manifest(image, body) | {"platform": {"architecture": architecture, "os": "linux"}}
 
     def _blob(self, content: bytes, media_type: str) -> dict[str, Any]:

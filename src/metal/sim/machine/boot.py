@@ -186,9 +186,11 @@ class Firmware:
             return
         await machine.pause(machine.site.options.boot * _KERNEL)
         image = hashlib.sha256(loaded.kernel + b"".join(loaded.initrds)).hexdigest()
-        url = loaded.argument("ignition.config.url")
+        url, root = loaded.argument("ignition.config.url"), loaded.argument("gl.url")
         try:
-            system = operating_system(await self._ignition(url) if url else None, image)
+            system = operating_system(await self._insist(url) if url else None, image)
+            if root:
+                await self._insist(root)
         except IgnitionError as exc:
             machine.state.netbooting = False
             machine.note("os", kind="emergency", problem=str(exc))
@@ -199,8 +201,8 @@ class Firmware:
         self._installed(system)
         await self._run(system)
 
-    async def _ignition(self, url: str) -> bytes:
-        """Ignition retries without limit while the server answers 5xx or not at all. Raises IgnitionError."""
+    async def _insist(self, url: str) -> bytes:
+        """As Ignition does: retry without limit while the server answers 5xx or not at all. Raises IgnitionError."""
         delay = 0.5
         self._remember_secret(url)
         while True:
