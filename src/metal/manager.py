@@ -19,7 +19,8 @@ from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
 from metal.boot.images import Images, RegistryImages
-from metal.boot.registry_client import RegistryClient, RegistryClientSettings
+from metal.boot.registry.settings import RegistryClientSettings
+from metal.boot.registry_client import RegistryClient
 from metal.config import Config, shared_options
 from metal.config.check import split_listen
 from metal.controllers.bmc.watches import setup_bmcs

@@ -17,7 +17,8 @@ from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
 from metal.boot.manifest import INDEXES, MANIFESTS
-from metal.boot.registry_client import RegistryClient, RegistryClientSettings
+from metal.boot.registry.settings import RegistryClientSettings
+from metal.boot.registry_client import RegistryClient
 
 pytestmark = [pytest.mark.wire, pytest.mark.needs("docker-registry")]
 KERNEL, INITRAMFS = b"a kernel " * 100_000, b"an initramfs " * 200_000

@@ -261,7 +261,7 @@ async def test_a_download_shows_its_progress_and_holds_nobody_up(site: Site) -> 
 async def test_a_silent_registry_holds_up_no_other_configuration(site: Site) -> None:
     """With more unanswered lookups than workers, another configuration is ready at once."""
 
-    async def resolve(reference: str) -> Image:
+    async def resolve(reference: str, *, pinned: bool = False) -> Image:
         if "silent" in reference:
             await asyncio.sleep(30)
         return image()
@@ -429,7 +429,7 @@ async def test_a_new_leader_with_an_empty_cache_takes_no_readiness_back(silent: 
     await site.runtime.stop()
     site.world.images.local = False
 
-    async def never(reference: str) -> Image:
+    async def never(reference: str, *, pinned: bool = False) -> Image:
         await asyncio.sleep(10_000)
         return image()
 

@@ -17,12 +17,15 @@ class Lookups:
         self._images = images
         self._running: dict[str, tuple[str, asyncio.Task[Image]]] = {}
 
-    async def start_or_join(self, owner: str, reference: str, wake: Callable[[], None]) -> Image | None:
+    async def start_or_join(
+        self, owner: str, reference: str, wake: Callable[[], None], *, pinned: bool = False
+    ) -> Image | None:
         """The image, or None while it is being resolved; then `wake` is called. Raises ImageError."""
         running = self._running.get(owner)
         if running is None or running[0] != reference:
             self.drop(owner)
-            task = asyncio.get_running_loop().create_task(self._images.resolve(reference), name=f"look up {reference}")
+            resolving = self._images.resolve(reference, pinned=pinned)
+            task = asyncio.get_running_loop().create_task(resolving, name=f"look up {reference}")
             self._running[owner] = (reference, task)
             await asyncio.wait({task}, timeout=_SHORT_WAIT)
             if not task.done():
