@@ -102,7 +102,7 @@ class RegistryClient:
         return await self._first(image, read)
 
     async def blob(self, image: Reference, descriptor: Descriptor) -> AsyncIterator[bytes]:
-        """The bytes of a blob, not yet verified. A place that breaks off or sends other bytes is tried last next time."""
+        """The bytes of a blob, not yet verified. A place that breaks off or sends other bytes comes last next time."""
         limit = self._settings.largest_blob
         if descriptor.size > limit:
             raise ImageError("TooLarge", f"a layer of {descriptor.size} bytes; {limit} are allowed")
@@ -185,7 +185,7 @@ class RegistryClient:
         return await self._credentials.of(place.name, rejected=rejected) if place.scheme == "https" else None
 
     def _with_tried(self, exc: ImageError, place: Place, credential: Credential | None) -> ImageError:
-        """The error with the credentials that were tried, if they may be the cause; transient if some are unreadable."""
+        """The error with the credentials that were tried, if they may be the cause; transient while a source fails."""
         if exc.reason not in ("RegistryDenied", "ImageNotFound"):
             return exc
         problem = self._credentials.problem

@@ -21,6 +21,7 @@ from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.bmc.enrolment import servers, system_present
 from metal.controllers.bmcsecret import reconciler as bmcsecret
 from metal.controllers.bootconfig import reconciler as boot_operator
+from metal.controllers.bootconfig import registry_secret
 from metal.controllers.claim import boot_config
 from metal.controllers.claim import reconciler as claim
 from metal.controllers.endpoint import enrolment
@@ -92,6 +93,7 @@ def required_permissions(kinds: Kinds, namespace: str) -> tuple[Permission, ...]
         *election.required_permissions(cast("Kind[election.Lease]", LEASE), Election().lease),
         *pause.required_permissions(),
         *authorities.required_permissions(),
+        *registry_secret.required_permissions(),
         *discovery.required_permissions(),
         *registry.required_permissions(),
         *keys.required_permissions(),

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-_TOKEN = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
-_PARAMETER = re.compile(rf'[\s,]*({_TOKEN})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
-_SCHEME = re.compile(rf"[\s,]*({_TOKEN})(?=\s|,|$)")
+_WORD = r"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+_PARAMETER = re.compile(rf'[\s,]*({_WORD})\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*))')
+_SCHEME = re.compile(rf"[\s,]*({_WORD})(?=\s|,|$)")
 _SCOPE = re.compile(r"repository:([A-Za-z0-9._:/-]+):([a-z*,]+)")
 
 

@@ -48,8 +48,10 @@ Auths = Mapping[str, Credential]
 class CredentialSource(Protocol):
     """A docker config JSON that may change."""
 
-    problem: str
-    """Why the present content is not used, without anything of it; empty if it is."""
+    @property
+    def problem(self) -> str:
+        """Why the present content is not used, without anything of it; empty if it is."""
+        ...
 
     async def auths(self, *, rejected: bool = False) -> Auths:
         """The present content, or the last one that could be used.

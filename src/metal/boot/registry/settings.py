@@ -1,13 +1,13 @@
-"""Settings of the access to registries. RegistryServer and SigningKeys are entries of the configuration file as well."""
+"""Settings of the access to registries. RegistryServer and SigningKeys are entries of the configuration file, too."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class RegistryServer:
     """One registry or mirror."""
 
-    name: str = ""
+    name: str = field(default="", metadata={"required": True})
     """The registry, as host or host:port. Required."""
     ca_file: str = ""
     """PEM file with certificate authorities of this registry, in addition to those of the system. Read again when it
@@ -28,10 +28,10 @@ class RegistryServer:
 class SigningKeys:
     """Public keys for images with a common prefix."""
 
-    prefix: str = ""
+    prefix: str = field(default="", metadata={"required": True})
     """Registry, or registry and the first parts of the repository, such as registry.example/os. The longest prefix of
     an image applies. Required."""
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = field(default=(), metadata={"required": True})
     """PEM files, each with an ECDSA P-256 or Ed25519 public key (cosign.pub). A signature by one of them suffices.
     Read again when they change. Required."""
 
