@@ -262,7 +262,7 @@ async def test_a_download_shows_its_progress_and_holds_nobody_up(site: Site) -> 
 @pytest.mark.behaviour(
     "ServerBootConfiguration",
     "An image that is not signed as `registries.keys` requires is an error with the reason `SignatureMissing` or "
-    "`SignatureInvalid`. It is checked again after five minutes.",
+    "`SignatureInvalid`.",
 )
 async def test_an_image_that_is_not_signed_is_a_condition_with_its_own_reason(site: Site, reason: str) -> None:
     """It is not retried quickly; once it is signed the configuration becomes Ready without any change."""
