@@ -5,7 +5,7 @@ import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pytest
 from metal.boot.errors import ImageError
 from metal.boot.manifest import Descriptor
 from metal.boot.oci import Reference
-from metal.boot.registry.credentials import AuthFile
+from metal.boot.registry.credentials import AuthFile, Auths, parse_auths
 from metal.boot.registry.settings import RegistryClientSettings, RegistryServer
 from metal.boot.registry_client import RegistryClient
 from tests.boot import registry as oci
@@ -209,6 +209,43 @@ async def test_credentials_that_change_are_used_without_a_restart(site: Site, re
     error = await failure(client, image(registry))
     assert "is not JSON" in str(error)
     assert error.transient
+
+
+async def test_credentials_that_are_removed_are_not_used_any_more(site: Site, registry: Registry) -> None:
+    """Nor is a token that was obtained with them."""
+    registry.account, registry.token = ACCOUNT, "t0ken"
+    site.auths({registry.name: ACCOUNT})
+    client = site.client(registry)
+    await read(client, image(registry))
+    site.auths({})
+    assert (await failure(client, image(registry))).reason == "RegistryDenied"
+    assert registry.authorizations[-1] == ""
+
+
+async def test_a_rejected_password_is_read_again_for_the_same_pull(site: Site, registry: Registry) -> None:
+    """As from a Secret, which is not read for each request; the same password is not tried twice."""
+    registry.account = ACCOUNT
+    content = parse_auths(
+        json.dumps({"auths": {registry.name: {"username": "robot", "password": PASSWORD}}}).encode(), "s"
+    )
+
+    class Slow:
+        problem, rejections, fixed = "", 0, False
+
+        async def auths(self, *, rejected: bool = False) -> Auths:
+            self.rejections += rejected
+            old = {name: replace(entry, password="old") for name, entry in content.items()}
+            return content if rejected and self.fixed else old
+
+    source = Slow()
+    settings = RegistryClientSettings((registry.name,), servers=(RegistryServer(registry.name, site.ca_file),))
+    client = RegistryClient(settings, credentials=[source])
+    site.clients.append(client)
+    await failure(client, image(registry))
+    assert (source.rejections, len(registry.authorizations)) == (1, 2)
+    source.fixed = True
+    await read(client, image(registry))
+    assert source.rejections == 2
 
 
 async def test_the_credentials_of_the_longest_prefix_are_used(site: Site, registry: Registry) -> None:

@@ -7,7 +7,7 @@ another host. A token is requested for one repository, to pull, and is kept unti
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import aiohttp
@@ -30,7 +30,7 @@ Send = Callable[..., Awaitable[aiohttp.ClientResponse]]
 
 @dataclass(frozen=True)
 class _Known:
-    header: str
+    header: str = field(repr=False)
     until: float
     credential: Credential | None
 
@@ -105,7 +105,7 @@ def _check_service(place: Place, url: URL, credential: Credential | None) -> Non
     if url.scheme != "https" and (place.scheme == "https" or credential is not None):
         raise ImageError("RegistryMisbehaves", f"{place.registry} requires tokens to be fetched over http")
     own = URL(f"{place.scheme}://{endpoint(place.registry)}").host
-    if credential is not None and url.host not in (own, *place.token_services):
+    if credential is not None and url.host not in (own, *map(str.lower, place.token_services)):
         raise ImageError(
             "TokenServiceNotAllowed",
             f"{place.registry} requests its credentials to be sent to {url.host}: add that host to tokenServices of "
