@@ -1,77 +1,27 @@
-"""Private registries, over TLS on loopback: credentials, tokens, authorities, mirrors and limits."""
+"""Private registries, over TLS on loopback: credentials, tokens and authorities."""
 
-import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from metal.boot.errors import ImageError
-from metal.boot.manifest import Descriptor
-from metal.boot.oci import Reference
-from metal.boot.registry.credentials import AuthFile, Auths, parse_auths
+from metal.boot.registry.credentials import Auths, parse_auths
 from metal.boot.registry.settings import RegistryClientSettings, RegistryServer
 from metal.boot.registry_client import RegistryClient
 from tests.boot import registry as oci
 from tests.boot.registry import KERNEL, Registry, basic
+from tests.boot.registry.private import ACCOUNT, PASSWORD, Site, another, failure, fetched, image, opened, read
 from tests.kube.client.pki import Authority
-
-ACCOUNT, PASSWORD = "robot:s3cret-w0rd", "s3cret-w0rd"
-
-
-@dataclass
-class Site:
-    """Files of a site, and clients of its registries."""
-
-    folder: Path
-    authority: Authority = field(default_factory=Authority)
-    clients: list[RegistryClient] = field(default_factory=list)
-
-    @property
-    def ca_file(self) -> str:
-        return str(self.folder / "ca.pem")
-
-    @property
-    def auth_file(self) -> Path:
-        return self.folder / "config.json"
-
-    def trust(self, authority: Authority) -> None:
-        Path(self.ca_file).write_bytes(authority.pem)
-
-    def tls(self, **options: Any) -> ssl.SSLContext:
-        return self.authority.server_context(self.folder, **options)
-
-    def auths(self, entries: dict[str, Any]) -> None:
-        """Write the docker config; an entry is user:password, or the fields themselves."""
-        made = {key: {"auth": basic(value)[6:]} if isinstance(value, str) else value for key, value in entries.items()}
-        self.auth_file.write_text(json.dumps({"auths": made}))
-
-    def client(
-        self, *registries: Registry, mirrors: tuple[str, ...] = (), seconds: float = 5.0, **more: Any
-    ) -> RegistryClient:
-        """A client that may read the first registry; the others are known, too."""
-        options = {"mirrors": mirrors, **more}
-        servers = [RegistryServer(registries[0].name, self.ca_file, **options)]
-        servers += [RegistryServer(other.name, self.ca_file) for other in registries[1:]]
-        insecure = tuple(each.name for each in registries if each.scheme == "http")
-        settings = RegistryClientSettings((registries[0].name,), insecure, tuple(servers), manifest_seconds=seconds)
-        made = RegistryClient(settings, credentials=[AuthFile(self.auth_file)])
-        self.clients.append(made)
-        return made
 
 
 @pytest.fixture
 async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    made = Site(tmp_path)
-    made.trust(made.authority)
-    yield made
-    for client in made.clients:
-        await client.aclose()
+    async with opened(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture
@@ -79,38 +29,6 @@ async def registry(site: Site) -> AsyncIterator[Registry]:
     async with oci.running(site.tls()) as running:
         running.os_image(tag="1")
         yield running
-
-
-@asynccontextmanager
-async def another(site: Site, like: Registry | None = None, **options: Any) -> AsyncIterator[Registry]:
-    async with oci.running(site.tls(**options)) as running:
-        if like is not None:
-            running.blobs, running.manifests = dict(like.blobs), dict(like.manifests)
-        yield running
-
-
-def image(registry: Registry, repository: str = "team/os") -> Reference:
-    return Reference(registry.name, repository, "1")
-
-
-async def read(client: RegistryClient, reference: Reference) -> bytes:
-    return (await client.manifest(reference, "1")).raw
-
-
-async def failure(client: RegistryClient, reference: Reference) -> ImageError:
-    with pytest.raises(ImageError) as caught:
-        await client.manifest(reference, "1")
-    assert PASSWORD not in str(caught.value)
-    assert "robot" not in str(caught.value)
-    return caught.value
-
-
-def kernel() -> Descriptor:
-    return Descriptor("application/vnd.ironcore.image.kernel", oci.digest(KERNEL), len(KERNEL))
-
-
-async def fetched(client: RegistryClient, reference: Reference) -> bytes:
-    return b"".join([chunk async for chunk in client.blob(reference, kernel())])
 
 
 async def test_basic_authentication_is_sent_from_the_second_request_on(site: Site, registry: Registry) -> None:
@@ -340,75 +258,3 @@ async def test_a_registry_needs_its_own_authority(site: Site, registry: Registry
     assert f"set caFile of {registry.name} in registries.servers" in str(error)
     site.trust(site.authority)
     await read(client, image(registry))
-
-
-async def test_mirrors_come_first_and_have_their_own_credentials(site: Site, registry: Registry) -> None:
-    """In the order of the configuration, with a prefix; the registry is not contacted."""
-    async with another(site, registry) as mirror:
-        mirror.account = ACCOUNT
-        site.auths({registry.name: "other:x", f"{mirror.name}/cache": ACCOUNT})
-        client = site.client(registry, mirror, mirrors=(f"{mirror.name}/cache",))
-        await read(client, image(registry))
-        assert await fetched(client, image(registry)) == KERNEL
-        assert registry.requests == []
-        assert mirror.requests[-1].startswith("/v2/cache/team/os/blobs/")
-        assert set(mirror.authorizations) == {"", basic(ACCOUNT)}
-
-
-@pytest.mark.parametrize("fault", ["missing", "status", "truncate", "away", "denied", "silent"])
-async def test_what_a_mirror_does_not_have_comes_from_the_next(site: Site, registry: Registry, fault: str) -> None:
-    """Missing, refused, broken off, unreachable or unanswered."""
-    site.auths({})
-    async with another(site, registry) as mirror, another(site, registry) as second:
-        name = mirror.name
-        if fault == "missing":
-            mirror.manifests.clear()
-        elif fault == "away":
-            name = "127.0.0.1:1"
-        elif fault == "denied":
-            mirror.account = ACCOUNT
-        else:
-            setattr(mirror.faults, fault, 500 if fault == "status" else True)
-        client = site.client(registry, mirror, second, mirrors=(name, second.name), seconds=0.3)
-        assert await read(client, image(registry)) == registry.manifests["1"][1]
-        assert second.requests
-        assert registry.requests == []
-
-
-async def test_a_mirror_that_sends_something_else_is_not_believed(site: Site, registry: Registry) -> None:
-    """The digest decides; the mirror is tried last from then on."""
-    site.auths({})
-    async with another(site, registry) as mirror:
-        client = site.client(registry, mirror, mirrors=(mirror.name,))
-        mirror.faults.lie = True
-        with pytest.raises(ImageError) as caught:
-            await fetched(client, image(registry))
-        assert (caught.value.reason, caught.value.transient) == ("DigestMismatch", True)
-        assert await fetched(client, image(registry)) == KERNEL
-        assert registry.asked("blobs") == 1
-        digest = oci.digest(registry.manifests["1"][1])
-        mirror.faults.lie = True
-        fresh = site.client(registry, mirror, mirrors=(mirror.name,))
-        assert (await fresh.manifest(image(registry), digest)).raw == registry.manifests["1"][1]
-
-
-async def test_a_pull_that_fails_everywhere_names_each_place(site: Site, registry: Registry) -> None:
-    """With the credentials that were tried there; it is transient if one of the failures is."""
-    registry.account = ACCOUNT
-    async with another(site, registry) as mirror:
-        mirror.faults.status = 503
-        site.auths({registry.name: "robot:wrong"})
-        error = await failure(site.client(registry, mirror, mirrors=(mirror.name,)), image(registry))
-        assert f"{mirror.name}/team/os answers HTTP 503" in str(error)
-        assert f"{registry.name}/team/os denies read access" in str(error)
-        assert f"credentials for {registry.name}" in str(error)
-        assert error.transient
-
-
-async def test_a_registry_gets_no_more_requests_at_a_time_than_configured(site: Site, registry: Registry) -> None:
-    """The others wait, and are answered."""
-    site.auths({})
-    registry.faults.pause = 0.02
-    client = site.client(registry, max_requests=2)
-    await asyncio.gather(*(read(client, image(registry)) for _ in range(8)))
-    assert registry.largest_load == 2

@@ -66,6 +66,17 @@ async def test_the_longest_key_applies_over_all_sources_and_then_the_first_sourc
     assert [credential and credential.user for credential in found] == ["one", "a"]
 
 
+@pytest.mark.parametrize("key", ["https://robot:hidden@r.example/v2/", "robot:hidden@r.example"])
+def test_a_password_in_a_key_is_not_shown(key: str) -> None:
+    """Neither in the text of the credential nor in an error."""
+    (found,) = parsed({key: auth("u:p")}).items()
+    assert found[0] == "r.example"
+    assert "hidden" not in f"{found}"
+    with pytest.raises(ValueError, match=r"r\.example") as caught:
+        parsed({key: 1})
+    assert "hidden" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("entry", "expected"),
     [

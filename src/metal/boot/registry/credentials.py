@@ -111,8 +111,16 @@ def parse_auths(raw: bytes, source: str) -> Auths:
     auths = body.get("auths") if isinstance(body, dict) else None
     if not isinstance(auths, dict):
         raise ValueError("has no auths: write a docker config, such as docker login creates without a credential store")
-    found = {_normalized(key): _credential(key, entry, source) for key, entry in auths.items()}
+    named = ((_without_user(key), entry) for key, entry in auths.items())
+    found = {_normalized(key): _credential(key, entry, source) for key, entry in named}
     return {key: credential for key, credential in found.items() if credential is not None}
+
+
+def _without_user(key: str) -> str:
+    """The key without user:password@, which a URL may have."""
+    scheme, separator, rest = key.rpartition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{separator}{host.rpartition('@')[2]}{slash}{path}"
 
 
 def _normalized(key: str) -> str:
