@@ -32,7 +32,7 @@ class Image:
     architecture: str = ""
     """The architecture that the manifest or its config names; empty if none."""
     chain: tuple[str, ...] = ()
-    """Digests from what the reference names to the manifest."""
+    """Digests from what the reference names to the manifest. Who signs one of them signs the image."""
 
     def plan(self, *, ignition: bool) -> Plan:
         """The boot plan for this image."""
@@ -62,9 +62,10 @@ class Images(Protocol):
     """A source of images. The simulator has its own implementation."""
 
     async def resolve(self, reference: str, architecture: str, *, pinned: bool = False) -> Image:
-        """Resolve a reference for an architecture. Raises ImageError.
+        """Resolve a reference for an architecture.
 
-        pinned: it is the result of an earlier resolution, which chose the architecture.
+        Raises ImageError, also when it is not signed as the configuration requires.
+        pinned: it is the result of an earlier resolution; neither architecture nor signature is checked again.
         """
         ...
 
@@ -190,6 +191,8 @@ class RegistryImages:
         image = self._pinned.get(reference) or await self._fetch(reference, architecture)
         if not pinned and len(image.chain) == 1 and image.architecture not in ("", architecture):
             raise documents.architecture_missing(architecture, (image.architecture,))
+        if not pinned:
+            await self._remote.check_signature(image.pinned, image.chain)
         return image
 
     async def _fetch(self, reference: str, architecture: str) -> Image:

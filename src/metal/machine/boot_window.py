@@ -9,8 +9,8 @@ and of the registry sees the same one, and each transition is written with the S
 - *Served* in this order, each step with a token from the step before: the boot script (`serve_script`), the images
   (`check_token`), the Ignition (`serve_ignition`), the acceptance of the probe's report (`accept_report`). A token is
   valid for one step; serving the next step spends it.
-- *Fetched again* after the Ignition, with a token of its own (`check_image_token`): the files of this boot's image, such
-  as a root file system, until the window expires or the boot is closed or contested.
+- *Fetched* after the Ignition, with a token of its own (`check_image_token`): the files of this boot's image, such as a
+  root file system, until the window expires or the boot is closed or contested.
 - *Asked* in an erasure: the probe asks whether it may erase the drives that it sees (`ask_erasure`), and the controller
   allows exactly these (`allow_erasure`).
 - *Remembered*: SHA-256 digests of tokens, never tokens, since everybody who may read a Server reads its status; the
@@ -149,9 +149,9 @@ def check_image_token(window: BootWindow | None, now: datetime, token: str) -> B
     """The window, when `token` is valid for the files of its image: the script's token until it is spent, or the
     image's token as long as the boot. Raises Refused."""
     served = (Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
-    if window is not None and window.image_token_digest and window.phase in served and now < window.expires_at:
-        if hmac.compare_digest(window.image_token_digest, digest(token)):
-            return window
+    live = window is not None and window.phase in served and now < window.expires_at
+    if window is not None and live and hmac.compare_digest(window.image_token_digest, digest(token)):
+        return window
     return check_token(window, now, token)
 
 

@@ -19,7 +19,7 @@ from metal.api.ipxe import IPXEBootConfig
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition
 from metal.api.server import Server
-from metal.boot.errors import ImageError, ScriptError
+from metal.boot.errors import UNSIGNED, ImageError, ScriptError
 from metal.boot.images import Image, Progress
 from metal.boot.plan import Plan
 from metal.controllers.bootconfig import ipxe_boot_config
@@ -182,6 +182,8 @@ class BootConfigurationReconciler:
         if exc.transient:
             pause = min(settings.retry * 2 ** min(failures - 1, 16), settings.retry_slow)
             return Finding(PENDING, exc.reason, str(exc), _IMAGE, pause)
+        if exc.reason in UNSIGNED:
+            return Finding(ERROR, exc.reason, str(exc), _IMAGE, settings.retry_slow)
         return Finding(ERROR, "ValidationFailed", f"{exc.reason}: {exc}", _IMAGE, settings.retry_slow)
 
     def _way_out(self, config: ServerBootConfiguration, found: architecture.Found) -> str:

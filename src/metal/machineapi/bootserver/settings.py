@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from metal.boot import butane
-from metal.boot.registry_client import RegistryClientSettings
+from metal.boot.registry.settings import RegistryClientSettings
 from metal.machine.boot_window import CONTEST_PERIOD
 
 
