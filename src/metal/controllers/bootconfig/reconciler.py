@@ -152,8 +152,9 @@ class BootConfigurationReconciler:
         memo = self._memos.setdefault(key, Memo())
         if memo.resolved is not None and memo.resolved[:2] == (reference, generation):
             return memo.resolved[2]
-        resolving = partial(self.deps.images.resolve, reference, pinned=pinned)
-        image = await self._lookups.start_or_join(str(key), reference, resolving, partial(self.wake, key))
+        image = await self._lookups.start_or_join(
+            str(key), reference, partial(self.deps.images.resolve, reference, pinned=pinned), partial(self.wake, key)
+        )
         memo.resolved = None if image is None else (reference, generation, image)
         return image
 
