@@ -108,6 +108,15 @@ class Registries:
 
 
 @dataclass(frozen=True)
+class BootOptions:
+    """Network boots."""
+
+    ipxe_folder: str = "/usr/lib/ipxe"
+    """Folder with iPXE's EFI binaries, which the boot server sends to firmware that boots by HTTP: snponly.efi for
+    x86-64 and arm64-efi/snponly.efi for arm64. The default is that of Debian's package ipxe. See docs/dhcp.md."""
+
+
+@dataclass(frozen=True)
 class Identity:
     """What identifies a drive."""
 
@@ -261,6 +270,8 @@ class Config:
     """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
+    boot: BootOptions = field(default_factory=BootOptions)
+    """Network boots."""
     identity: Identity = field(default_factory=Identity)
     """Identity of drives."""
     adoption: Adoption = field(default_factory=Adoption)
