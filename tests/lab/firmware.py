@@ -15,6 +15,7 @@ SOLICIT, ADVERTISE, REQUEST6, REPLY, RENEW6, RELEASE6 = 1, 2, 3, 7, 5, 8
 MACHINE = uuid.UUID("4c4c4544-0042-3510-8052-b4c04f4a3732")
 _COOKIE = b"\x63\x82\x53\x63"
 _TIMEOUT = 8
+_NOWHERE = str(ipaddress.IPv4Address(0))
 _V6_PORT = 547
 _MULTICAST = "ff02::1:2"
 
@@ -81,7 +82,7 @@ class Client4:
         with _socket(self.nic, 68) as sock:
             sock.sendto(packet, ("255.255.255.255", 67))
 
-    def _packet(self, what: int, options: dict[int, bytes], own: str = "0.0.0.0") -> bytes:
+    def _packet(self, what: int, options: dict[int, bytes], own: str = _NOWHERE) -> bytes:
         header = struct.pack(
             "!BBBB4sHH4s4s4s4s", 1, 1, 6, 0, self._transaction, 0, 0x8000, _packed(own), *[bytes(4)] * 3
         )

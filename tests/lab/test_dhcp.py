@@ -1,4 +1,4 @@
-"""`metalctl dhcp-config` with real dnsmasq and Kea: every kind of firmware gets its file, and leases become Endpoints."""
+"""`metalctl dhcp-config` with real dnsmasq and Kea: firmware gets its file, and leases become Endpoints."""
 
 import json
 import re
@@ -122,13 +122,13 @@ def dhcp6(request: pytest.FixtureRequest, site: Site) -> Iterator[str]:
 
 
 def _serve(site: Site, server: str, version: int, *arguments: str) -> Iterator[str]:
-    run, short = site.run, ("--lease-time", "10s" if server == "kea" else "2m")
+    run, short = site.run, ("--lease-time", "20s" if server == "kea" else "2m")
     folder = site.configure(server, *arguments, *short)
     if server == "kea":
         _check(site.host, f"kea-dhcp{version}", "-t", str(folder / f"kea-dhcp{version}.conf"))
         _start_dnsmasq(site, folder / "tftp.conf")
         state = {"KEA_PIDFILE_DIR": str(folder), "KEA_LOCKFILE_DIR": str(folder)}
-        config = _with_lease_file(folder / f"kea-dhcp{version}.conf", version)
+        config = _with_files_of_run(folder / f"kea-dhcp{version}.conf", version)
         run.start("kea", [f"kea-dhcp{version}", "-c", str(config)], site.host, **state)
     else:
         _start_dnsmasq(site, folder / "dnsmasq.conf")
@@ -146,12 +146,14 @@ def _start_dnsmasq(site: Site, config: Path) -> None:
     site.run.start("dnsmasq", command, site.host)
 
 
-def _with_lease_file(config: Path, version: int) -> Path:
-    """The same configuration with the lease file of this run, and without Kea's pause of 10 s before it looks."""
+def _with_files_of_run(config: Path, version: int) -> Path:
+    """The same configuration with the files of this run, and without Kea's pause of 10 s before it looks for leases."""
     text = re.sub(r"^//.*\n", "", config.read_text(), flags=re.MULTILINE)
     made = json.loads(text)
     server = made[f"Dhcp{version}"]
     server["lease-database"]["name"] = str(config.with_name("leases.csv"))
+    if version == 6:
+        server["data-directory"] = str(config.parent)
     server["expired-leases-processing"] = {"reclaim-timer-wait-time": 1}
     changed = config.with_name("run.conf")
     changed.write_text(json.dumps(made))
@@ -194,7 +196,7 @@ def test_each_firmware_is_offered_its_file(site: Site, dhcp4: str, kind: Kind) -
     for answer in answers:
         file = answer.boot_file
         assert (file if "://" in file else f"tftp://{answer.server}/{file}") == OFFERS[kind]
-        assert answer.options[51] == (10 if dhcp4 == "kea" else 120).to_bytes(4, "big")
+        assert answer.options[51] == (20 if dhcp4 == "kea" else 120).to_bytes(4, "big")
         if kind.vendor == "HTTPClient" and not kind.user_class:
             assert answer.options[60].rstrip(b"\0") == b"HTTPClient"
 
@@ -208,7 +210,7 @@ def test_each_firmware_is_offered_its_url_over_ipv6(site: Site, dhcp6: str, kind
         assert answer.options[16][4:] == b"\0\x0aHTTPClient"
 
 
-@pytest.mark.parametrize("url", sorted({url for url in (*OFFERS.values(), OFFERS6[Kind("UEFI x86-64", 7)])}))
+@pytest.mark.parametrize("url", sorted({*OFFERS.values(), OFFERS6[Kind("UEFI x86-64", 7)]}))
 def test_what_is_offered_is_served(site: Site, dhcp4: str, url: str) -> None:
     """The TFTP server and the boot server have each file, and its content is what the firmware expects."""
     start = {"efi": b"MZ", "ipxe": b"#!ipxe", "kpxe": b""}[re.split(r"[./]", url)[-1]]

@@ -6,12 +6,16 @@ hook library run_script calls its program with the name of a hook point; all els
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv6Address
 
 _DNSMASQ = ("add", "old", "del")
 _DNSMASQ_OTHERS = ("init", "tftp", "arp-add", "arp-del", "relay-snoop")
 _KEA_GIVEN = ("renew", "rebind")
 _KEA_ENDED = ("expire", "release", "decline")
 _KEA_OTHERS = ("leases4_recover", "lease4_recover", "lease6_recover", "lease4_offer")
+_LINK_LAYER = ((14, ["00", "01"]), (10, ["00", "03"]))
+_ALL_SERVERS = "ff02::1:2"
+"""Where clients send to, and relays do not."""
 _MOST = 256
 """Leases in one call of Kea; a client gets a few."""
 
@@ -46,10 +50,11 @@ def changes(arguments: Sequence[str], environment: Mapping[str, str]) -> tuple[L
 
 def _of_dnsmasq(action: str, rest: Sequence[str], environment: Mapping[str, str]) -> LeaseChange:
     mac, ip = (*rest, "", "")[:2]
-    # A DHCPv6 client has a DUID in the place of the MAC address, and an IAID.
-    if "DNSMASQ_IAID" in environment:
-        mac = environment.get("DNSMASQ_MAC", "")
-    return LeaseChange(action != "del", mac, ip)
+    given = action != "del"
+    if "DNSMASQ_IAID" not in environment:
+        return LeaseChange(given, mac, ip)
+    # A DHCPv6 client has a DUID in the place of the MAC address; dnsmasq finds the latter among its neighbours.
+    return LeaseChange(given, environment.get("DNSMASQ_MAC", "") if given else "", ip)
 
 
 def _committed(version: str, environment: Mapping[str, str]) -> Iterator[LeaseChange]:
@@ -73,5 +78,33 @@ def _single(version: str, what: str, environment: Mapping[str, str]) -> Iterator
 def _lease(prefix: str, given: bool, environment: Mapping[str, str]) -> Iterator[LeaseChange]:
     kind = environment.get(f"{prefix}_TYPE", "IA_NA")
     ip = environment.get(f"{prefix}_ADDRESS", "")
-    if ip and kind != "IA_PD":
-        yield LeaseChange(given, environment.get(f"{prefix}_HWADDR", ""), ip)
+    if not ip or kind == "IA_PD":
+        return
+    mac = environment.get(f"{prefix}_HWADDR", "")
+    if f"{prefix}_DUID" in environment:
+        mac = (mac or _mac_in_duid(environment[f"{prefix}_DUID"]) or _mac_of_client(environment)) if given else ""
+    yield LeaseChange(given, mac, ip)
+
+
+def _mac_in_duid(duid: str) -> str:
+    """The MAC address in a DUID-LLT (type 1) or DUID-LL (type 3) of Ethernet, else an empty string."""
+    octets = duid.lower().split(":")
+    is_link_layer = octets[2:4] == ["00", "01"] and (len(octets), octets[:2]) in _LINK_LAYER
+    return ":".join(octets[-6:]) if is_link_layer else ""
+
+
+def _mac_of_client(environment: Mapping[str, str]) -> str:
+    """The MAC address in the link-local address of a client that is no relay, else an empty string.
+
+    Kea 2.2 gives no MAC address for the DUID of a UUID, which UEFI sends.
+    """
+    if environment.get("QUERY6_LOCAL_ADDR") != _ALL_SERVERS:
+        return ""
+    try:
+        address = IPv6Address(environment.get("QUERY6_REMOTE_ADDR", ""))
+    except ValueError:
+        return ""
+    octets = address.packed[8:]
+    if not address.is_link_local or octets[3:5] != b"\xff\xfe":
+        return ""
+    return bytes([octets[0] ^ 2, *octets[1:3], *octets[5:]]).hex(":")

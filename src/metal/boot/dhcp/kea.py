@@ -62,7 +62,12 @@ def configuration6(site: Site, hooks: str) -> str:
 
 def _common(site: Site, hooks: str) -> Json:
     return {
-        "interfaces-config": {"interfaces": [site.interface]},
+        # At start-up an interface may have no address, or one that is still checked for duplicates.
+        "interfaces-config": {
+            "interfaces": [site.interface],
+            "service-sockets-max-retries": 150,
+            "service-sockets-retry-wait-time": 2000,
+        },
         "lease-database": {"type": "memfile", "persist": True},
         "valid-lifetime": site.lease_seconds,
         "hooks-libraries": [
