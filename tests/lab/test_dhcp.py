@@ -1,6 +1,6 @@
 """`metalctl dhcp-config` with real dnsmasq and Kea: firmware gets its file, and leases become Endpoints."""
 
-import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,6 +12,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.lab import netns, preflight
+from tests.lab.conftest import FAILED
+from tests.lab.dhcp import start_dnsmasq, start_kea
 from tests.lab.firmware import RELEASE6, RENEW6, Client4, Client6, Kind, tftp_first_block
 from tests.lab.netns import Namespace
 from tests.lab.operator import Operator
@@ -81,13 +83,14 @@ class Site:
 
 
 @pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
+def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     """Needs no images and no virtual machines."""
     if lacking := preflight.missing("dhcp"):
         pytest.fail(lacking, pytrace=False)
     made = Run("test_dhcp")
     yield made
-    made.close(keep=True)
+    failed = request.node.stash.get(FAILED, False)
+    made.close(keep=failed or bool(os.environ.get("METAL_LAB_KEEP")))
 
 
 @pytest.fixture(scope="module")
@@ -125,39 +128,19 @@ def _serve(site: Site, server: str, version: int, *arguments: str) -> Iterator[s
     run, short = site.run, ("--lease-time", "20s" if server == "kea" else "2m")
     folder = site.configure(server, *arguments, *short)
     if server == "kea":
-        _check(site.host, f"kea-dhcp{version}", "-t", str(folder / f"kea-dhcp{version}.conf"))
-        _start_dnsmasq(site, folder / "tftp.conf")
-        state = {"KEA_PIDFILE_DIR": str(folder), "KEA_LOCKFILE_DIR": str(folder)}
-        config = _with_files_of_run(folder / f"kea-dhcp{version}.conf", version)
-        run.start("kea", [f"kea-dhcp{version}", "-c", str(config)], site.host, **state)
+        config = folder / f"kea-dhcp{version}.conf"
+        _check(site.host, f"kea-dhcp{version}", "-t", str(config))
+        _check(site.host, "dnsmasq", "--test", "-C", str(folder / "tftp.conf"))
+        start_dnsmasq(run, site.host, folder / "tftp.conf")
+        start_kea(run, site.host, config, version)
     else:
-        _start_dnsmasq(site, folder / "dnsmasq.conf")
+        _check(site.host, "dnsmasq", "--test", "-C", str(folder / "dnsmasq.conf"))
+        leases = run.path(f"dnsmasq{version}.leases")
+        start_dnsmasq(run, site.host, folder / "dnsmasq.conf", f"--dhcp-leasefile={leases}")
     yield server
     run.stop("kea")
     run.stop("dnsmasq")
-
-
-def _start_dnsmasq(site: Site, config: Path) -> None:
-    _check(site.host, "dnsmasq", "--test", "-C", str(config))
-    leases = site.run.path("dnsmasq.leases")
-    leases.unlink(missing_ok=True)
-    own = [f"--dhcp-leasefile={leases}"] if config.name == "dnsmasq.conf" else []
-    command = ["dnsmasq", "--no-daemon", "-C", str(config), "--user=root", "--log-dhcp", *own]
-    site.run.start("dnsmasq", command, site.host)
-
-
-def _with_files_of_run(config: Path, version: int) -> Path:
-    """The same configuration with the files of this run, and without Kea's pause of 10 s before it looks for leases."""
-    text = re.sub(r"^//.*\n", "", config.read_text(), flags=re.MULTILINE)
-    made = json.loads(text)
-    server = made[f"Dhcp{version}"]
-    server["lease-database"]["name"] = str(config.with_name("leases.csv"))
-    if version == 6:
-        server["data-directory"] = str(config.parent)
-    server["expired-leases-processing"] = {"reclaim-timer-wait-time": 1}
-    changed = config.with_name("run.conf")
-    changed.write_text(json.dumps(made))
-    return changed
+    (folder / "leases.csv").unlink(missing_ok=True)
 
 
 def _check(where: Namespace, *command: str) -> None:
