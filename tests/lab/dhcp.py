@@ -73,7 +73,7 @@ def start_dnsmasq(run: Run, where: Namespace, config: Path, *more: str) -> None:
 def start_kea(run: Run, where: Namespace, config: Path, version: int) -> Path:
     """Kea with this configuration file, but for the folders of its state; returns its lease file."""
     made = json.loads(re.sub(r"^//.*\n", "", config.read_text(), flags=re.MULTILINE))
-    server, leases = made[f"Dhcp{version}"], config.with_name("leases.csv")
+    server, leases = made[f"Dhcp{version}"], config.with_name(f"leases{version}.csv")
     server["lease-database"]["name"] = str(leases)
     # Kea looks for expired leases every 10 s.
     server["expired-leases-processing"] = {"reclaim-timer-wait-time": 1}

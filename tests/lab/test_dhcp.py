@@ -112,16 +112,19 @@ def site(run: Run) -> Iterator[Site]:
         space.delete()
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def dhcp4(request: pytest.FixtureRequest, site: Site) -> Iterator[str]:
-    """One of the DHCP servers, with what the command wrote for IPv4."""
-    yield from _serve(site, request.param, 4, "--subnet", f"{HOST}/24".replace(".1/", ".0/"))
+@pytest.fixture(scope="module")
+def dhcp(request: pytest.FixtureRequest, site: Site) -> Iterator[str]:
+    """One of the DHCP servers, with what the command wrote for one IP family."""
+    server, version = request.param
+    network = ("--subnet", "10.77.0.0/24") if version == 4 else ("--ipv6", "fd77::/64", "--boot-url", URL6)
+    yield from _serve(site, server, version, *network)
 
 
-@pytest.fixture(scope="module", params=SERVERS)
-def dhcp6(request: pytest.FixtureRequest, site: Site) -> Iterator[str]:
-    """One of the DHCP servers, with what the command wrote for IPv6."""
-    yield from _serve(site, request.param, 6, "--ipv6", "fd77::/64", "--boot-url", URL6)
+def _each_server(version: int) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("dhcp", [(server, version) for server in SERVERS], indirect=True, ids=SERVERS)
+
+
+OVER_IPV4, OVER_IPV6 = _each_server(4), _each_server(6)
 
 
 def _serve(site: Site, server: str, version: int, *arguments: str) -> Iterator[str]:
@@ -140,7 +143,6 @@ def _serve(site: Site, server: str, version: int, *arguments: str) -> Iterator[s
     yield server
     run.stop("kea")
     run.stop("dnsmasq")
-    (folder / "leases.csv").unlink(missing_ok=True)
 
 
 def _check(where: Namespace, *command: str) -> None:
@@ -172,20 +174,22 @@ def _ready(site: Site, work):  # type: ignore[no-untyped-def]
     return site.run.wait_for("an answer by DHCP", look, LATE)
 
 
+@OVER_IPV4
 @pytest.mark.parametrize("kind", OFFERS, ids=lambda kind: kind.name)
-def test_each_firmware_is_offered_its_file(site: Site, dhcp4: str, kind: Kind) -> None:
+def test_each_firmware_is_offered_its_file(site: Site, dhcp: str, kind: Kind) -> None:
     """By TFTP, by HTTP, or the script; the offer and the acknowledgement agree, and firmware's HTTP sees its class."""
     answers = _ready(site, lambda: Client4(_mac(0x10 + list(OFFERS).index(kind)), kind).lease())
     for answer in answers:
         file = answer.boot_file
         assert (file if "://" in file else f"tftp://{answer.server}/{file}") == OFFERS[kind]
-        assert answer.options[51] == (20 if dhcp4 == "kea" else 120).to_bytes(4, "big")
+        assert answer.options[51] == (20 if dhcp == "kea" else 120).to_bytes(4, "big")
         if kind.vendor == "HTTPClient" and not kind.user_class:
             assert answer.options[60].rstrip(b"\0") == b"HTTPClient"
 
 
+@OVER_IPV6
 @pytest.mark.parametrize("kind", OFFERS6, ids=lambda kind: kind.name)
-def test_each_firmware_is_offered_its_url_over_ipv6(site: Site, dhcp6: str, kind: Kind) -> None:
+def test_each_firmware_is_offered_its_url_over_ipv6(site: Site, dhcp: str, kind: Kind) -> None:
     """DHCPv6 offers URLs only."""
     answer = _ready(site, Client6(kind, iaid=0x10 + list(OFFERS6).index(kind)).lease)
     assert answer.boot_file == OFFERS6[kind]
@@ -193,8 +197,9 @@ def test_each_firmware_is_offered_its_url_over_ipv6(site: Site, dhcp6: str, kind
         assert answer.options[16][4:] == b"\0\x0aHTTPClient"
 
 
+@OVER_IPV4
 @pytest.mark.parametrize("url", sorted({*OFFERS.values(), OFFERS6[Kind("UEFI x86-64", 7)]}))
-def test_what_is_offered_is_served(site: Site, dhcp4: str, url: str) -> None:
+def test_what_is_offered_is_served(site: Site, dhcp: str, url: str) -> None:
     """The TFTP server and the boot server have each file, and its content is what the firmware expects."""
     start = {"efi": b"MZ", "ipxe": b"#!ipxe", "kpxe": b""}[re.split(r"[./]", url)[-1]]
     site.machine.ip("address", "replace", "10.77.0.9/24", "dev", "eth0")
@@ -205,7 +210,8 @@ def test_what_is_offered_is_served(site: Site, dhcp4: str, url: str) -> None:
         site.machine.ip("address", "flush", "dev", "eth0", "scope", "global")
 
 
-def test_leases_come_and_go_as_endpoints(site: Site, dhcp4: str) -> None:
+@OVER_IPV4
+def test_leases_come_and_go_as_endpoints(site: Site, dhcp: str) -> None:
     """New, renewed, released, leased again, and expired: the Endpoint has the address exactly as long as the lease."""
     client = Client4(_mac(1), BIOS)
     _, leased = _ready(site, client.lease)
@@ -218,11 +224,12 @@ def test_leases_come_and_go_as_endpoints(site: Site, dhcp4: str) -> None:
     site.wait_for_lease(_mac(1))
     _, again = site.machine.inside(client.lease)
     site.wait_for_lease(_mac(1), again.address)
-    if dhcp4 == "kea":  # dnsmasq's shortest lease is two minutes; its call for an expired one is that for a release
+    if dhcp == "kea":  # dnsmasq's shortest lease is two minutes; its call for an expired one is that for a release
         site.wait_for_lease(_mac(1))
 
 
-def test_a_release_at_once_followed_by_a_lease_leaves_the_lease(site: Site, dhcp4: str) -> None:
+@OVER_IPV4
+def test_a_release_at_once_followed_by_a_lease_leaves_the_lease(site: Site, dhcp: str) -> None:
     """Firmware does so between PXE and HTTP boot; the calls of the hook are made in their order."""
     client = Client4(_mac(2), BIOS)
     _, leased = _ready(site, client.lease)
@@ -238,7 +245,8 @@ def test_a_release_at_once_followed_by_a_lease_leaves_the_lease(site: Site, dhcp
     assert site.leases().get(_mac(2)) == {last}
 
 
-def test_leases_over_ipv6_belong_to_the_mac_address(site: Site, dhcp6: str) -> None:
+@OVER_IPV6
+def test_leases_over_ipv6_belong_to_the_mac_address(site: Site, dhcp: str) -> None:
     """The client's packets have only a DUID of its UUID; renewals and a release are followed."""
     client = Client6(Kind("UEFI x86-64", 7), iaid=1)
     leased = _ready(site, client.lease)
