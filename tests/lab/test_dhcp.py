@@ -14,7 +14,7 @@ import pytest
 from tests.lab import netns, preflight
 from tests.lab.conftest import FAILED
 from tests.lab.dhcp import start_dnsmasq, start_kea
-from tests.lab.firmware import RELEASE6, RENEW6, Client4, Client6, Kind, tftp_first_block
+from tests.lab.dhcp_client import RELEASE6, RENEW6, Client4, Client6, Kind, tftp_first_block
 from tests.lab.netns import Namespace
 from tests.lab.operator import Operator
 from tests.lab.run import Run

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
 from metal.api.names import APPROVAL, BOUND_TO
+from metal.boot import butane
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
@@ -111,6 +112,9 @@ class Registries:
 class BootOptions:
     """Network boots."""
 
+    butane: str = butane.PROGRAM
+    """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
+    looked up in PATH. The manager's image has it. Empty converts nothing."""
     ipxe_folder: str = "/usr/lib/ipxe"
     """Folder with iPXE's EFI binaries, which the boot server sends to firmware that boots by HTTP: snponly.efi for
     x86-64 and arm64-efi/snponly.efi for arm64. The default is that of Debian's package ipxe. See docs/dhcp.md."""
