@@ -56,7 +56,7 @@ class Chain:
     def plug_in_bmc(self) -> ForeignBMC:
         """Start DHCP with the lease hook, and the BMC that requests an address."""
         hook = hook_script(self.run, self.operator.lease_hook)
-        self.dhcp = Dnsmasq(self.run, self.site.operator, BRIDGE, boot_url=f"http://{BOOT}/ipxe", hook=hook)
+        self.dhcp = Dnsmasq(self.run, self.site.operator, BRIDGE, boot_url=f"http://{BOOT}", hook=hook)
         uri = self.machine.libvirt.uri
         return ForeignBMC(self.run, self.site.bmc, self.dhcp, uri, mac=BMC_MAC, user="admin", password="lab-secret")
 

@@ -129,6 +129,9 @@ class BootOptions:
     butane: str = butane.PROGRAM
     """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
     looked up in PATH. The manager's image has it. Empty converts nothing."""
+    ipxe_folder: str = "/usr/lib/ipxe"
+    """Folder with iPXE's EFI binaries, which the boot server sends to firmware that boots by HTTP: snponly.efi for
+    x86-64 and arm64-efi/snponly.efi for arm64. The default is that of Debian's package ipxe. See docs/dhcp.md."""
 
 
 @dataclass(frozen=True)

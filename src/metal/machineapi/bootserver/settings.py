@@ -20,6 +20,8 @@ class BootSettings:
     """Folder of the image cache."""
     cache_bytes: int = 20 * 1024**3
     """Size limit of the image cache; about a hundred images."""
+    ipxe: Path = Path("/usr/lib/ipxe")
+    """Folder with iPXE's EFI binaries."""
     remote: RegistryClientSettings = field(default_factory=RegistryClientSettings)
     """Registries and their limits."""
     image_wait: float = 15.0
