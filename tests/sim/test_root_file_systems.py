@@ -18,7 +18,7 @@ def _squashfs(world: Plane) -> list[int]:
 
 
 @pytest.mark.behaviour(
-    "Boot server",
+    "Server: network boot",
     "An operating system fetches its root file system (squashfs) after its Ignition, until its boot expires.",
 )
 @pytest.mark.parametrize("ignition", [True, False])
