@@ -18,7 +18,7 @@ from metal.bmc.pool import Pool
 from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
-from metal.boot.images import Images, RegistryImages
+from metal.boot.images import Images, Quota, RegistryImages
 from metal.boot.registry.credentials import AuthFile, CredentialSource
 from metal.boot.registry_client import RegistryClient
 from metal.config import Config, shared_options
@@ -201,8 +201,9 @@ class Manager:
         if self.parts.images is not None:
             return self.parts.images
         config, parts = self.config, self.parts
+        quota = Quota(config.registries.namespace_quota, frozenset((config.namespace,)))
         remote = parts.remote or RegistryClient(config.registry_settings(), credentials=self._registry_credentials())
-        return RegistryImages(remote, BlobCache(parts.image_cache, config.registries.cache_size, parts.registry))
+        return RegistryImages(remote, BlobCache(parts.image_cache, config.registries.cache_size, parts.registry), quota)
 
     def _registry_credentials(self) -> list[CredentialSource]:
         listed, found = self.config.registries, list[CredentialSource]()

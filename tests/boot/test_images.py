@@ -11,7 +11,7 @@ import pytest
 
 from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
-from metal.boot.images import RegistryImages
+from metal.boot.images import Quota, RegistryImages
 from metal.boot.plan import Blob
 from metal.boot.registry.settings import RegistryClientSettings
 from metal.boot.registry_client import RegistryClient
@@ -35,9 +35,9 @@ async def images(registry: Registry, tmp_path: Path) -> AsyncIterator[RegistryIm
     await made.aclose()
 
 
-def make(registry: Registry, folder: Path, **more: Any) -> RegistryImages:
+def make(registry: Registry, folder: Path, quota: Quota | None = None, **more: Any) -> RegistryImages:
     settings = RegistryClientSettings(allowed=(), insecure=(registry.name,), **more)
-    return RegistryImages(RegistryClient(settings), BlobCache(folder, 10**8))
+    return RegistryImages(RegistryClient(settings), BlobCache(folder, 10**8), quota)
 
 
 async def reason(images: RegistryImages, reference: str, architecture: str = "amd64") -> ImageError:
@@ -396,3 +396,22 @@ async def test_a_layer_of_another_image_is_not_opened(registry: Registry, images
     plan = (await images.resolve(f"{registry.name}/os@{other['digest']}", "amd64")).plan(ignition=True)
     with pytest.raises(ImageError, match="no layer"):
         await images.open(replace(plan.kernel, digest=oci.digest(KERNEL)))
+
+
+async def test_the_images_of_a_namespace_stay_within_its_quota(registry: Registry, tmp_path: Path) -> None:
+    """What several owners need counts once; further images wait until a claim is gone; other namespaces are served."""
+    registry.os_image(tag="1")
+    registry.os_image(tag="2", kernel=b"another kernel")
+    made = make(registry, tmp_path, quota=Quota(len(KERNEL) + len(INITRAMFS), frozenset({"metal-system"})))
+    await made.start()
+    one, two = [await made.resolve(f"{registry.name}/os:{tag}", "amd64") for tag in "12"]
+    assert made.prefetch("team/a", one, lambda: None).failure is None
+    assert made.prefetch("team/b", one, lambda: None).failure is None
+    failure = made.prefetch("team/c", two, lambda: None).failure
+    assert failure is not None
+    assert (failure.reason, failure.transient) == ("QuotaExceeded", True)
+    assert "the images of namespace team need" in str(failure)
+    for elsewhere in ("other/c", "metal-system/c", "team/a"):
+        made.release("team/b")
+        assert made.prefetch(elsewhere, two, lambda: None).failure is None
+    await made.aclose()

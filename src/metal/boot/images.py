@@ -90,6 +90,16 @@ class Images(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Quota:
+    """How much of the cache the owners of one namespace may hold."""
+
+    size: int = 0
+    """Bytes; 0 for any number. A blob that several owners hold counts once."""
+    exempt: frozenset[str] = frozenset()
+    """Namespaces without a quota, such as that of the probe's boots."""
+
+
 _Wanted = tuple[str, str, bool]
 FetchDocument = Callable[[str], Awaitable[tuple[str, str, Document]]]
 """Reads a manifest or an index by tag or digest: its digest, its media type and its content."""
@@ -98,7 +108,8 @@ FetchDocument = Callable[[str], Awaitable[tuple[str, str, Document]]]
 class RegistryImages:
     """Images from OCI registries, kept in a disk cache."""
 
-    def __init__(self, remote: RegistryClient, cache: BlobCache) -> None:
+    def __init__(self, remote: RegistryClient, cache: BlobCache, quota: Quota | None = None) -> None:
+        self._quota = quota or Quota()
         self._remote, self._cache = remote, cache
         self._resolving: dict[_Wanted, asyncio.Task[Image]] = {}
         self._pinned: dict[str, Image] = {}
@@ -131,6 +142,8 @@ class RegistryImages:
     def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
         """Download missing blobs in the background and keep them for `owner`; calls `wake` when a download ends."""
         blobs = image.parts.blobs
+        if problem := self._over_quota(owner, blobs):
+            return Progress(0, sum(blob.size for blob in blobs), failure=problem)
         self._cache.hold(owner, [blob.digest for blob in blobs])
         missing = [blob for blob in blobs if not self._cache.has(blob.digest)]
         done, failure = sum(blob.size for blob in blobs if blob not in missing), None
@@ -143,6 +156,20 @@ class RegistryImages:
             progress = self._cache.progress(blob.digest)
             done += progress[0] if progress else 0
         return Progress(done, sum(blob.size for blob in blobs), not missing, failure)
+
+    def _over_quota(self, owner: str, blobs: tuple[Descriptor, ...]) -> ImageError | None:
+        namespace, quota = owner.rpartition("/")[0], self._quota
+        if not quota.size or namespace in quota.exempt:
+            return None
+        held = self._cache.held(lambda other: other != owner and str(other).rpartition("/")[0] == namespace)
+        needed = sum((held | {blob.digest: blob.size for blob in blobs}).values())
+        if needed <= quota.size:
+            return None
+        problem = (
+            f"the images of namespace {namespace} need {needed} bytes of the image cache, {quota.size} are allowed: "
+            "delete claims of this namespace or use fewer images, or raise registries.namespaceQuota"
+        )
+        return ImageError("QuotaExceeded", problem, transient=True)
 
     def keep(self, owner: str, digests: Collection[str]) -> bool:
         """Keep these blobs for `owner` as far as they are cached; returns whether all are."""

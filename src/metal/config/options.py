@@ -115,6 +115,9 @@ class Registries:
     """Registries and mirrors with a certificate authority, mirrors, a token service or a limit of their own."""
     keys: tuple[SigningKeys, ...] = ()
     """Public keys that images must be signed with (cosign). Images without an entry need no signature."""
+    namespace_quota: int = 0
+    """Maximum size in bytes of the images in the cache that the claims and maintenances of one namespace need at the
+    same time. Further ones wait (reason QuotaExceeded). 0 is no limit. It does not apply to the probe image."""
     cache_size: int = 20 << 30
     """Maximum size of the image cache in bytes. Images in use are never removed. 20 GiB hold some hundred images."""
 
