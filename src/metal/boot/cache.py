@@ -224,7 +224,10 @@ class BlobCache:
                 return
             self._remove(digest)
         if self.bytes + wanted > self._limit and wanted:
-            problem = f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use: raise registries.cacheSize, or delete claims"
+            problem = (
+                f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use: raise "
+                "registries.cacheSize, or delete claims"
+            )
             raise ImageError("CacheFull", problem, transient=True)
 
     async def _free_disk(self, wanted: int) -> None:
