@@ -4,6 +4,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
+from metal.api.boot_window import Trust
 from metal.api.sanitization import Firmware, Policy
 from metal.config.options import Config
 from metal.machine.placeholders import plain
@@ -25,8 +26,10 @@ def problem(section: str, name: str, value: object) -> str:
         return f"is {text!r}: the API serves https only" if is_plain_http else _url(text)
     if section == "Enrolment":
         return _enrolment(name, value)
-    if section in ("Election", "Sanitization", "Adoption"):
-        return _election(name, value) if section == "Election" else _sanitization(name, text)
+    if section in ("BootOptions", "Sanitization", "Adoption"):
+        return _boot(name, text) if section == "BootOptions" else _sanitization(name, text)
+    if section == "Election":
+        return _election(name, value)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case with a dot, such as metal.ironcore.dev"
     if name == "namespace" and not _NAMESPACE.fullmatch(text):
@@ -51,12 +54,24 @@ def combination_problem(config: Config) -> str:
             )
     if config.advertise.events and not config.listen.events:
         return "advertise.events is set and listen.events is not: set both, or neither"
+    times = config.timeouts
+    if config.boot.minimum_trust == Trust.FIRST_REQUEST and times.race_window >= min(times.discovery, times.claim_boot):
+        return (
+            "timeouts.raceWindow must be shorter than timeouts.discovery and timeouts.claimBoot: with "
+            "boot.minimumTrust FirstRequest each boot waits for it"
+        )
     election = config.election
     if not election.lease_duration > election.renew_deadline > 2 * election.retry_period:
         return (
             "election: leaseDuration must be longer than renewDeadline, which must be longer than two retryPeriods; "
             "otherwise two leaders could act, or one lost request would end the leadership"
         )
+    return ""
+
+
+def _boot(name: str, text: str) -> str:
+    if name == "minimum_trust" and text not in tuple(Trust):
+        return f"is {text!r}: write OutOfBand, Lease or FirstRequest"
     return ""
 
 

@@ -108,6 +108,17 @@ class Registries:
 
 
 @dataclass(frozen=True)
+class BootOptions:
+    """Network boots."""
+
+    minimum_trust: str = _SERVER.minimum_trust
+    """How far it must be known that the server itself is booted, before anything is served: OutOfBand (the token goes
+    through its BMC), Lease (the DHCP server reports its leases, and the address was leased to a MAC address that the
+    BMC shows) or FirstRequest (the first client that asks; another machine on the boot network can be taken for the
+    server, and each boot waits for timeouts.raceWindow). A claim can require more."""
+
+
+@dataclass(frozen=True)
 class Identity:
     """What identifies a drive."""
 
@@ -261,6 +272,8 @@ class Config:
     """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
+    boot: BootOptions = field(default_factory=BootOptions)
+    """Network boots."""
     identity: Identity = field(default_factory=Identity)
     """Identity of drives."""
     adoption: Adoption = field(default_factory=Adoption)
@@ -339,6 +352,7 @@ class Config:
             probe_bundle=probe_bundle, resync=t.resync, graceful_timeout=t.graceful, power_timeout=t.power,
             boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
             race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
+            minimum_trust=self.boot.minimum_trust,
             non_unique_drives=frozenset(map(placeholders.plain, self.identity.non_unique_drives)),
             unknown_data=self.adoption.unknown_data, adoption_wave=self.adoption.wave,
             sanitization_policy=s.policy, sanitization_opt_out=s.opt_out, sanitization_timeout=s.timeout,
