@@ -154,7 +154,8 @@ class World:
         config = await self.api.get(self.kinds.boot_config, "sbc", "ns")
         window = {
             "id": f"boot-{next(self._numbers)}", "purpose": purpose, "configRef": {"namespace": "ns", "name": "sbc"},
-            "configUID": config.metadata.uid, "phase": "Open", "method": "IPXE", "minimumTrust": self.trust, "openedAt": self.clock().isoformat(),
+            "configUID": config.metadata.uid, "phase": "Open", "method": "IPXE", "minimumTrust": self.trust,
+            "openedAt": self.clock().isoformat(),
             "expiresAt": (self.clock() + timedelta(minutes=30)).isoformat(), **more,
         }  # fmt: skip
         await self.api.patch_status(self.kinds.server, "s1", {"status": {"bootWindow": None}})
