@@ -8,6 +8,7 @@ carries a token for image and Ignition; fetching the Ignition spends it. Each st
 window, so that of two concurrent requests, also on two replicas, one succeeds. Nothing is kept in memory.
 """
 
+import asyncio
 import math
 import random
 from collections.abc import Callable
@@ -40,6 +41,8 @@ from metal.machineapi.http.response import Response, text, unavailable
 IGNITION_TYPE = "application/vnd.coreos.ignition+json"
 _RETRY = 5.0
 """Seconds after which a machine may ask again for a script that depends on a lease or a reading of the BMC."""
+_LEASE_POLLS, _LEASE_PAUSE = 8, 0.25
+"""How often and with which pause, in seconds, a lease is looked up: the DHCP server reports it at the same time."""
 _RETRY_MOST = 30.0
 """Longest Retry-After in seconds: a lease that is reported meanwhile has the Ignition served earlier."""
 
@@ -93,9 +96,9 @@ class BootService:
 
     async def _script(self, server: Server, uuid: str, client: str) -> Response:
         token = self._token()
-        leases = await self._leases(server)
         if _is_still_off(server):
             raise Refused("BootWindowClosed", "the machine has not been powered on for this boot")
+        leases = await self._leases_of_boot(server)
         if is_shared(uuid) and not leases:
             raise Refused("IdentityAmbiguous", "many machines have this UUID, and no lease shows which of them asks")
         step = self._serve_script(server, leases, token, client)
@@ -174,6 +177,17 @@ class BootService:
         if server is None:
             raise Refused("UnknownMachine", "no server has this UUID")
         return server
+
+    async def _leases_of_boot(self, server: Server) -> frozenset[str]:
+        """The leases; while a boot is in progress a moment is granted to the first one."""
+        leases = await self._leases(server)
+        for _ in range(_LEASE_POLLS):
+            shown = out_of_band(server.status.network_interfaces)
+            if leases or not shown or not boot_window.is_open(server.status.boot_window, self._clock()):
+                break
+            await asyncio.sleep(_LEASE_PAUSE)
+            leases = await self._leases(server)
+        return leases
 
     async def _leases(self, server: Server) -> frozenset[str]:
         """The addresses that are leased to MAC addresses which the BMC shows; those of a report prove nothing."""
