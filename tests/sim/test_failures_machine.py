@@ -112,7 +112,7 @@ ROWS = (
         inject=ASKS, minutes=5, machines=2, also=_gets_nothing,
         message="DHCP leased other addresses than this one"),
     *at("boot", "request of another machine without reported leases", wait="ClaimBoot", config=FIRST_REQUEST,
-        reports="Event BootContested, Event BootWindowClosed, Ready=False ClaimBoot, Event BootNotConfirmed",
+        reports="Event BootContested, Event BootWindowClosed, Event BootNotConfirmed",
         may_report="MachineOff", inject=CONTESTS, minutes=20, machines=2,
         message="the boot is restarted with a new token"),
 )  # fmt: skip

@@ -136,7 +136,7 @@ BOOT_AWAY = away("boot_url", "Connections to the boot server are refused.")
 BOOT_ILL = away("boot_url", "The boot server answers 500.", ill=True)
 REGISTRY_AWAY = away("registry_url", "Connections to the registry are refused.")
 REGISTRY_ILL = away("registry_url", "The registry answers 500.", ill=True)
-UNPROVED = "no DHCP lease shows that"
+UNPROVED = "no DHCP lease shows which machine received the script"
 UNLEASED = "nothing is served before a DHCP lease is reported"
 DONE = End.COMPLETES
 
@@ -153,9 +153,9 @@ ROWS = (
     *at("claim", "unreported_lease", wait="ClaimBoot", reports=f"{AGAIN}, Event TrustTooLow", inject=ENDED,
         minutes=13, message=UNLEASED),
     *at("enrolment", "unreported_lease with FirstRequest", wait="ProbeReport", inject=PERMITTED, config=FIRST_REQUEST,
-        reports="Ready=False ProbeReport, Event BootNotConfirmed", may_report="MachineOff", end=DONE, message=UNPROVED),
+        reports="Event BootNotConfirmed", may_report="MachineOff", end=DONE, message=UNPROVED),
     *at("claim", "unreported_lease with FirstRequest", wait="ClaimBoot", inject=PERMITTED, config=FIRST_REQUEST,
-        reports="Ready=False ClaimBoot, Event BootNotConfirmed", may_report="MachineOff", end=DONE, message=UNPROVED),
+        reports="Event BootNotConfirmed", may_report="MachineOff", end=DONE, message=UNPROVED),
     *at("claim", "boot server away", wait="ClaimBoot", reports=AGAIN, minutes=13, inject=BOOT_AWAY, message=OPEN),
     *at("boot", "boot server away", wait="ClaimBoot", minutes=0.5, inject=BOOT_AWAY),
     *at("boot", "boot server answers 500", wait="ClaimBoot", minutes=0.5, inject=BOOT_ILL),
