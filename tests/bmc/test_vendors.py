@@ -25,8 +25,10 @@ from metal.bmc.vendors import (
     Row,
     error_class,
     error_type,
+    http_boot_for,
     quirks_for,
     restart_command,
+    takes_image_url,
     tpm_clear_for,
 )
 from metal.redfish import Response
@@ -56,15 +58,34 @@ def test_no_row_of_tpm_attributes_hides_another() -> None:
     assert found - {None} == known
 
 
+def test_every_row_with_a_url_of_http_boot_is_found_by_its_attribute() -> None:
+    """Whatever the manufacturer is called; a BIOS without such an attribute has none."""
+    known = [row.http_boot for row in TABLE if row.http_boot is not None]
+    assert [http_boot_for(Machine("Contoso"), {boot.url: ""}) for boot in known] == known
+    assert http_boot_for(Machine("Dell Inc."), {"BootMode": "Uefi"}) is None
+
+
+@pytest.mark.parametrize(
+    ("maker", "slot", "takes"),
+    [("Lenovo", "EXT1", True), ("LENOVO", "RDOC1", False), ("Lenovo", "Remote1", False), ("HPE", "RDOC1", True)],
+)
+def test_of_lenovos_slots_those_for_urls_are_known(maker: str, slot: str, takes: bool) -> None:
+    """A Lenovo BMC without such slots is another product, about which the row says nothing."""
+    assert takes_image_url(Machine(maker), slot, ("EXT1", slot)) is takes
+    assert takes_image_url(Machine(maker), "CD1", ("CD1", "CD2"))
+
+
 @pytest.mark.parametrize(
     ("machine", "quirks"),
     [
-        (Machine("Supermicro", "SYS-1"), Quirks(repeat_boot_mode=True)),
-        (Machine("Super Micro Computer, Inc."), Quirks(repeat_boot_mode=True)),
+        (Machine("Supermicro", "SYS-1"), Quirks(repeat_boot_mode=True, medium_is_usb_cd=True)),
+        (Machine("Super Micro Computer, Inc."), Quirks(repeat_boot_mode=True, medium_is_usb_cd=True)),
+        (Machine("Supermicro", "ARS-111GL-NHR"), Quirks(repeat_boot_mode=True)),
         (Machine("ASRockRack"), Quirks(boot_in_settings=True)),
-        (Machine("Lenovo", "GB300 NVL"), Quirks(no_expand=True)),
-        (Machine("Lenovo", "SR650"), NO_QUIRKS),
-        (Machine("Dell Inc."), NO_QUIRKS),
+        (Machine("Lenovo", "GB300 NVL"), Quirks(no_expand=True, asset_tag_on_chassis=True)),
+        (Machine("Lenovo", "SR650"), Quirks(asset_tag_on_chassis=True)),
+        (Machine("Dell Inc."), Quirks(asset_tag_on_chassis=True)),
+        (Machine("HPE"), NO_QUIRKS),
         (Machine(), NO_QUIRKS),
     ],
 )
@@ -87,7 +108,7 @@ def test_every_row_has_a_source_and_a_fact() -> None:
     """A row without a source cannot be checked or removed."""
     for row in TABLE:
         assert row.source
-        assert row.quirks != NO_QUIRKS or row.tpm_clear is not None or row.restart_command
+        assert row.quirks != NO_QUIRKS or row.tpm_clear or row.http_boot or row.media_slots or row.restart_command
 
 
 @pytest.mark.behaviour(

@@ -11,6 +11,7 @@ from metal.bmc.inventory import Inventory, NetworkInterface, Processor, Storage
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.power import PowerState, ResetType
 from metal.bmc.systems import ManagerInfo, SystemInfo
+from tests.controllers.no_carriers import NoCarriers
 from tests.controllers.tap import Trap
 
 UUID = "11111111-2222-3333-4444-555555555501"
@@ -19,7 +20,7 @@ MAC = "52:54:00:77:00:11"
 
 
 @dataclass
-class FakeBMC(BMC):
+class FakeBMC(NoCarriers):
     """One system. Power follows a request after `delay` seconds of loop time."""
 
     uuid: str = UUID

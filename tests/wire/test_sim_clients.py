@@ -17,7 +17,7 @@ import redfish
 from metal.bmc.pool import BMCEndpoint
 from metal.bmc.redfish.pool import RedfishPool
 from metal.sim.machine.machine import Machine
-from metal.sim.options import Options
+from metal.sim.options import Carrier, Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
 
 pytestmark = pytest.mark.wire
@@ -192,25 +192,7 @@ async def test_redfish_logs_in_both_ways(machine: Machine, auth: str) -> None:
 
 async def test_redfish_follows_every_link(machine: Machine) -> None:
     """Every link in a response exists, has its own @odata.id and a type."""
-
-    def crawl() -> None:
-        client = with_redfish(machine)
-        client.login()
-        seen: set[str] = set()
-        todo = ["/redfish/v1/"]
-        while todo:
-            path = todo.pop()
-            if path.rstrip("/") in seen:
-                continue
-            seen.add(path.rstrip("/"))
-            answer = client.get(path)
-            assert answer.status == 200, path
-            assert answer.dict["@odata.id"].rstrip("/") == path.rstrip("/")
-            assert answer.dict["@odata.type"]
-            todo += links(answer.dict)
-        assert len(seen) > 20
-
-    await apart(crawl)
+    assert len(await apart(lambda: crawl(with_redfish(machine)))) > 20
 
 
 async def test_redfish_reads_error_bodies(machine: Machine) -> None:
@@ -246,6 +228,24 @@ async def test_redfish_is_told_about_a_wrong_password(machine: Machine) -> None:
     """DMTF's client recognises refused credentials."""
     with pytest.raises(InvalidCredentialsError):
         await apart(lambda: with_redfish(machine, "wrong").login(auth=redfish.AuthMethod.SESSION))
+
+
+def crawl(client: Any) -> set[str]:
+    """Every path that links lead to, from the root."""
+    client.login()
+    seen: set[str] = set()
+    todo = ["/redfish/v1/"]
+    while todo:
+        path = todo.pop()
+        if path.rstrip("/") in seen:
+            continue
+        seen.add(path.rstrip("/"))
+        answer = client.get(path)
+        assert answer.status == 200, path
+        assert answer.dict["@odata.id"].rstrip("/") == path.rstrip("/")
+        assert answer.dict["@odata.type"]
+        todo += links(answer.dict)
+    return seen
 
 
 def links(value: object) -> list[str]:
@@ -287,3 +287,80 @@ async def test_sushy_and_redfish_know_our_event_subscriptions(fleet: Fleet, mach
         assert await pool.get(access).subscriptions() == ()
     finally:
         await pool.aclose()
+
+
+@pytest.fixture
+async def carrying() -> AsyncIterator[Machine]:
+    """A machine whose BMC offers virtual media, HttpBootUri and an asset tag."""
+    offers = frozenset({Carrier.VIRTUAL_MEDIA, Carrier.HTTP_BOOT_URI, Carrier.ASSET_TAG})
+    options = Options(power=0.05, boot=0.05, medium=0.1, port=free_port(), password=PASSWORD, carriers=(offers,))
+    made = Fleet(1, seed=3, options=options, settings=FleetSettings("http://127.0.0.1:9", offset=50_100))
+    await made.serve()
+    CA[made.machines[0].identity.bmc_ip] = Path()
+    yield made.machines[0]
+    await made.stop()
+
+
+async def test_sushy_inserts_and_ejects_a_medium(carrying: Machine) -> None:
+    """sushy finds the CD, inserts an ISO, sees it as inserted after a while, boots from it once and ejects it."""
+
+    def use() -> None:
+        system = with_sushy(carrying).get_system(SYSTEM)
+        (slot,) = [each for each in system.virtual_media.get_members() if sushy.VIRTUAL_MEDIA_CD in each.media_types]
+        slot.insert_media("http://192.0.2.9/boot/x/s1.iso")
+
+        def is_inserted() -> bool:
+            slot.refresh(force=True)
+            return bool(slot.inserted)
+
+        wait_for(is_inserted)
+        assert slot.image_name == "s1.iso"
+        system.set_system_boot_options(sushy.BOOT_SOURCE_TARGET_CD, sushy.BOOT_SOURCE_ENABLED_ONCE)
+        assert carrying.state.override.target == "Cd"
+        slot.eject_media()
+        assert not is_inserted()
+
+    await apart(use)
+
+
+async def test_sushy_sets_a_url_of_http_boot(carrying: Machine) -> None:
+    """The property and the target; a boot option without it removes it."""
+    there = "http://192.0.2.9/boot/x/boot.efi"
+
+    def use() -> None:
+        system = with_sushy(carrying).get_system(SYSTEM)
+        http, once = sushy.BOOT_SOURCE_TARGET_UEFI_HTTP, sushy.BOOT_SOURCE_ENABLED_ONCE
+        system.set_system_boot_options(http, once, http_boot_uri=there)
+        assert carrying.http_url == there
+        system.refresh(force=True)
+        assert system.boot.http_boot_uri == there
+        system.set_system_boot_options(sushy.BOOT_SOURCE_TARGET_PXE, once)
+        assert carrying.http_url == ""
+
+    await apart(use)
+
+
+async def test_sushy_and_redfish_read_secure_boot_and_the_asset_tag(carrying: Machine) -> None:
+    """As the machine has them; DMTF's client writes the tag."""
+
+    def use() -> None:
+        system = with_sushy(carrying).get_system(SYSTEM)
+        assert system.secure_boot.enabled is False
+        client = redfish.redfish_client(url(carrying), "admin", PASSWORD, timeout=10, max_retry=1)
+        client.login()
+        assert client.patch(SYSTEM, body={"AssetTag": "R2-17"}).status == 200
+        assert carrying.state.asset_tag == "R2-17"
+        client.logout()
+        system.refresh(force=True)
+        assert system.asset_tag == "R2-17"
+
+    await apart(use)
+
+
+async def test_redfish_follows_the_links_of_carriers(carrying: Machine) -> None:
+    """Down to the slots."""
+
+    def follow() -> set[str]:
+        return crawl(redfish.redfish_client(url(carrying), "admin", PASSWORD, timeout=10, max_retry=1))
+
+    assert await apart(follow) >= {f"{SYSTEM}/VirtualMedia/Cd", f"{SYSTEM}/SecureBoot"}

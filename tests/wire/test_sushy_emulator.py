@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from metal.bmc.boot import BootTarget
-from metal.bmc.errors import BMCAuthError, BMCNotFound, BMCNotSupported, BMCTLSError
+from metal.bmc.carriers.secure_boot import SecureBootState
+from metal.bmc.errors import BMCAuthError, BMCBadRequest, BMCError, BMCNotFound, BMCNotSupported, BMCTLSError
 from metal.bmc.pool import BMC, BMCEndpoint
 from metal.bmc.power import PowerState, ResetType
 from metal.bmc.redfish.pool import RedfishPool
@@ -179,3 +182,61 @@ async def test_a_certificate_of_another_ca_is_refused(pool: RedfishPool, access:
     with pytest.raises(BMCTLSError, match="is not trusted"):
         await pool.get(replace(access, ca_pem=Authority().pem.decode())).systems()
     assert len(await pool.get(replace(access, ca_pem="", verify=False)).systems()) == 2
+
+
+@pytest.fixture
+async def medium(tmp_path: Path) -> AsyncIterator[str]:
+    """The URL of an image, on a server of its own; the emulator downloads it when it is inserted."""
+
+    async def serve(request: web.Request) -> web.Response:
+        return web.Response(body=b"an ISO", content_type="application/octet-stream")
+
+    app = web.Application()
+    app.router.add_get("/boot/{token}/s1.iso", serve)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    port = site._server.sockets[0].getsockname()[1]  # type: ignore[union-attr]
+    yield f"http://127.0.0.1:{port}/boot/one-time-token-of-this-boot/s1.iso"
+    await runner.cleanup()
+
+
+async def test_a_medium_is_inserted_booted_and_ejected(bmc: BMC, medium: str) -> None:
+    """The emulator has a CD and a floppy at the system; it ignores Once, and clearing selects the disk."""
+    slots = await bmc.media_slots(SYSTEM_OFF)
+    assert [slot.takes_cd for slot in slots] == [True, False]
+    held = await bmc.insert_medium(SYSTEM_OFF, slots[0].uri, medium)
+    assert held.is_ready(medium)
+    assert (await bmc.set_medium_boot(SYSTEM_OFF)).is_medium
+    assert not (await bmc.clear_boot_override(SYSTEM_OFF)).is_medium
+    assert not (await bmc.eject_medium(SYSTEM_OFF, slots[0].uri)).inserted
+    assert not any(slot.inserted for slot in await bmc.media_slots(SYSTEM_OFF))
+
+
+async def test_a_medium_that_cannot_be_read_is_an_error_without_its_url(bmc: BMC, medium: str) -> None:
+    """The emulator answers the insertion with the error of its download."""
+    slot = (await bmc.media_slots(SYSTEM_ON))[0].uri
+    missing = medium.replace("/boot/", "/none/")
+    with pytest.raises(BMCError) as error:
+        await bmc.insert_medium(SYSTEM_ON, slot, missing)
+    assert "one-time-token" not in str(error.value)
+    assert not (await bmc.eject_medium(SYSTEM_ON, slot)).inserted
+
+
+async def test_an_offer_is_worth_what_a_try_shows(bmc: BMC, medium: str) -> None:
+    """The emulator shows HttpBootUri (as the word None) and AssetTag, and refuses both: its fake driver has neither."""
+    assert all(offer.offered for offer in await bmc.offered_methods(SYSTEM_OFF))
+    with pytest.raises(BMCBadRequest):
+        await bmc.set_http_boot(SYSTEM_OFF, medium)
+    places = [tag.place for tag in await bmc.asset_tags(SYSTEM_OFF)]
+    for place in places:
+        with pytest.raises(BMCError, match="PATCH"):
+            await bmc.set_asset_tag(SYSTEM_OFF, place, "nonce-of-this-boot")
+    assert places
+    assert not (await bmc.http_boot(SYSTEM_OFF)).url
+
+
+async def test_secure_boot_is_read(bmc: BMC) -> None:
+    """Off, in the mode that the emulator always shows."""
+    assert await bmc.secure_boot(SYSTEM_OFF) == SecureBootState(False, False, "DeployedMode")

@@ -5,5 +5,6 @@ Controllers depend on the protocols only: they never see HTTP, paths or JSON. `m
 the project.
 
 Start with `pool` (how a BMC is reached and what a pool hands out), then the capability of interest: `power`, `boot`,
-`systems`, `inventory`, `firmware`, `indicator`, `events`. Facts about vendors are rows of the table in `vendors`.
+`carriers` (a package: how a boot secret reaches the machine), `systems`, `inventory`, `firmware`, `indicator`,
+`events`. Facts about vendors are rows of the table in `vendors`.
 """

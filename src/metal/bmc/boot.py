@@ -1,6 +1,6 @@
 """Boot overrides and the boot order of a system."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -13,6 +13,7 @@ class BootTarget(StrEnum):
     UEFI_HTTP = "UefiHttp"
     HDD = "Hdd"
     CD = "Cd"
+    USB_CD = "UsbCd"
 
 
 class BootEnabled(StrEnum):
@@ -30,12 +31,18 @@ class BootOverride:
     enabled: str = ""
     target: str = ""
     mode: str = ""
-    http_boot_uri: str = ""
+    http_boot_uri: str = field(default="", repr=False)
+    """May hold a secret."""
 
     @property
     def is_network(self) -> bool:
         """True when the next boot would go to the network."""
         return self.enabled in ("Once", "Continuous") and self.target in ("Pxe", "UefiHttp")
+
+    @property
+    def is_medium(self) -> bool:
+        """True when the next boot would go to a virtual medium."""
+        return self.enabled in ("Once", "Continuous") and self.target in ("Cd", "UsbCd")
 
 
 class Boot(Protocol):

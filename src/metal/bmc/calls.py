@@ -8,7 +8,7 @@ found everything as requested sent no change, and is logged at level debug; read
 
 `why` is a second context variable: a controller sets it once a pass (`set_reason`) to a function, which is called only
 when a line is written and so sees the state at that moment. Arguments are logged by an allowlist, because event
-destinations and boot URIs hold tokens.
+destinations, boot URIs and asset tags hold tokens.
 """
 
 import asyncio
@@ -29,14 +29,15 @@ _log = structlog.get_logger(__name__)
 WRITES = frozenset({
     "power_on", "power_off", "reset", "set_network_boot", "clear_boot_override", "set_boot_order", "reset_bios",
     "clear_tpm", "set_indicator_led", "reset_manager", "subscribe", "unsubscribe", "send_test_event",
+    "insert_medium", "eject_medium", "set_medium_boot", "set_http_boot", "clear_http_boot", "set_asset_tag",
 })  # fmt: skip
 """Methods of the BMC protocols that change something."""
 READS = frozenset({
     "manager", "systems", "system", "inventory", "bios_attributes", "is_bios_reset_pending", "is_tpm_clear_pending",
-    "subscriptions", "subscription",
+    "subscriptions", "subscription", "media_slots", "http_boot", "asset_tags", "secure_boot", "offered_methods",
 })  # fmt: skip
 """All others."""
-_LOGGED = frozenset({"force", "reset_type", "target", "order", "state", "uuid", "context"})
+_LOGGED = frozenset({"force", "reset_type", "target", "order", "state", "uuid", "context", "slot", "place"})
 """Arguments that hold no secret. `uri` is logged as the system, or as what is unsubscribed from."""
 
 

@@ -8,6 +8,11 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from metal.bmc.boot import Boot
+from metal.bmc.carriers.asset_tag import AssetTags
+from metal.bmc.carriers.http_boot import HttpBoot
+from metal.bmc.carriers.offers import Offers
+from metal.bmc.carriers.secure_boot import SecureBoot
+from metal.bmc.carriers.virtual_media import VirtualMedia
 from metal.bmc.errors import BMCError
 from metal.bmc.events import Events
 from metal.bmc.firmware import Firmware
@@ -34,7 +39,10 @@ class BMCEndpoint:
     """SHA-256 of the only accepted certificate, hex; pins instead of verifying a chain."""
 
 
-class BMC(Power, Boot, Systems, InventoryReader, Firmware, Indicator, ManagerControl, Events, Protocol):
+class BMC(
+    Power, Boot, VirtualMedia, HttpBoot, AssetTags, SecureBoot, Offers, Systems, InventoryReader, Firmware, Indicator,
+    ManagerControl, Events, Protocol,
+):  # fmt: skip
     """All capabilities together, as handed out by a pool."""
 
 

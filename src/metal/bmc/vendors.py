@@ -8,7 +8,7 @@ more than the HTTP status, because BMCs answer 400 where they mean "later".
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -35,6 +35,10 @@ class Quirks:
     """Boot overrides are accepted by the @Redfish.Settings object only, not by the system itself."""
     no_expand: bool = False
     """Expanded collections lack properties that the members themselves have."""
+    medium_is_usb_cd: bool = False
+    """Of the targets Cd and UsbCd, only UsbCd boots a virtual medium."""
+    asset_tag_on_chassis: bool = False
+    """The firmware shows the asset tag of the chassis, not that of the system."""
 
 
 NO_QUIRKS = Quirks()
@@ -56,6 +60,26 @@ class TPMClear:
 
 
 @dataclass(frozen=True)
+class HttpBootAttributes:
+    """BIOS attributes that take the URL of a UEFI HTTP boot, where Boot.HttpBootUri does not."""
+
+    url: str
+    """Attribute with the URL, empty without one."""
+    enable: tuple[str, str] = ("", "")
+    """Attribute and value without which the URL cannot be written; "Disabled" is written when the URL is removed."""
+    plain: tuple[str, str] = ("", "")
+    """Attribute and value without which the firmware refuses a URL without TLS."""
+
+    def setting(self, url: str, known: Mapping[str, Any]) -> dict[str, str]:
+        """What to write for this URL, or for none, to a BIOS with these attributes."""
+        name, on = self.enable
+        written = {name: on if url else "Disabled"} if name in known else {}
+        if url.startswith("http://") and self.plain[0] in known:
+            written[self.plain[0]] = self.plain[1]
+        return written | {self.url: url}
+
+
+@dataclass(frozen=True)
 class Row:
     """Facts about the machines that match all three patterns."""
 
@@ -65,6 +89,9 @@ class Row:
     firmware: str = ""
     quirks: Quirks = NO_QUIRKS
     tpm_clear: TPMClear | None = None
+    http_boot: HttpBootAttributes | None = None
+    media_slots: str = ""
+    """Pattern of the ids of virtual media that take an image by URL; empty where all do."""
     restart_command: str = ""
     """SSH command that restarts the BMC."""
 
@@ -120,6 +147,31 @@ TABLE: tuple[Row, ...] = (
         tpm_clear=TPMClear("TrustedComputingGroup_DeviceOperation", "Clear"),
         source="Lenovo BIOS attribute registry.",
     ),
+    Row(
+        manufacturer=r"super\s*micro",
+        model=r"^(?!ars-111gl-nhr)",
+        quirks=Quirks(medium_is_usb_cd=True),
+        source="openstack/sushy, set_system_boot_options: X11 and X12 boot media by UsbCd only, ARS-111GL-NHR by Cd.",
+    ),
+    Row(
+        manufacturer=r"\blenovo\b",
+        media_slots=r"^EXT\d",
+        source="Lenovo XCC REST API, PATCH of a VirtualMedia: RDOC holds at most 100 MB, Remote belongs to a console.",
+    ),
+    Row(
+        manufacturer=r"\blenovo\b|\bdell\b",
+        quirks=Quirks(asset_tag_on_chassis=True),
+        source="Lenovo XCC REST API, PATCH of a Chassis; Dell: reported, not tried by this project.",
+    ),
+    # So are the attribute names of HTTP boot at Dell and HPE. Neither row was tried on hardware by this project.
+    Row(
+        http_boot=HttpBootAttributes("HttpDev1Uri", ("HttpDev1EnDis", "Enabled"), ("HttpDev1TlsMode", "None")),
+        source="libredfish#75 (R760, XE9680, R670); iDRAC-Redfish-Scripting#306 (EnDis); bmclib#470 (TlsMode).",
+    ),
+    Row(
+        http_boot=HttpBootAttributes("UrlBootFile"),
+        source="libredfish#76 (DL380a Gen11, iLO 6 1.58 and 1.72): iLO shows HttpBootUri and refuses to change it.",
+    ),
 )
 RESTARTABLE = "Dell, HPE and Lenovo"
 """Manufacturers whose BMCs can be restarted over SSH, for messages."""
@@ -135,6 +187,19 @@ def tpm_clear_for(machine: Machine, attributes: Mapping[str, Any]) -> TPMClear |
     """The first row whose attribute this BIOS has; None where no row fits."""
     known = (row.tpm_clear for row in _matching(machine, TABLE) if row.tpm_clear is not None)
     return next((clear for clear in known if clear.attribute in attributes), None)
+
+
+def http_boot_for(machine: Machine, attributes: Mapping[str, Any]) -> HttpBootAttributes | None:
+    """The first row whose attribute this BIOS has; None where no row fits."""
+    known = (row.http_boot for row in _matching(machine, TABLE) if row.http_boot is not None)
+    return next((boot for boot in known if boot.url in attributes), None)
+
+
+def takes_image_url(machine: Machine, slot: str, others: Iterable[str]) -> bool:
+    """Whether this slot takes an image by URL; a pattern that none of the slots' ids match is not about this BMC."""
+    patterns = [row.media_slots for row in _matching(machine, TABLE) if row.media_slots]
+    told = [pattern for pattern in patterns if any(re.search(pattern, each, re.IGNORECASE) for each in others)]
+    return all(re.search(pattern, slot, re.IGNORECASE) for pattern in told)
 
 
 def restart_command(manufacturer: str) -> str:

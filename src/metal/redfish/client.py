@@ -31,6 +31,7 @@ from metal.redfish.errors import (
 from metal.redfish.messages import Classify
 from metal.redfish.paths import ROOT, SESSIONS, redirect_path
 from metal.redfish.pause import Pause
+from metal.redfish.redaction import Redaction
 from metal.redfish.resources import ServiceRoot
 from metal.redfish.session import Grant, Session
 from metal.redfish.tasks import Task, parse_task, path_in
@@ -114,7 +115,7 @@ class RedfishClient:
         self.requests = 0
         self._transport = transport
         self._origin = origin
-        self._password = password
+        self.redact = Redaction(password)
         self._observer = observer or (lambda method, outcome, seconds: None)
         self._permit, self._classify = permit, classify
         self._reads = asyncio.Semaphore(self.limits.reads)
@@ -298,8 +299,8 @@ class RedfishClient:
     def _resource(self, path: str, response: Response) -> Resource:
         data = self._object("GET", path, response)
         if "error" in data and "@odata.id" not in data:
-            words = messages.sentence(data) or "no message."
-            raise BMCServerError(self._clean(f"{self.name} answered GET {path} with an error: {words}"))
+            words = messages.sentence(data, self.redact) or "no message."
+            raise BMCServerError(f"{self.name} answered GET {path} with an error: {words}")
         etag = response.headers.get("etag") or data.get("@odata.etag")
         return Resource(path, data, etag if isinstance(etag, str) else "")
 
@@ -309,7 +310,7 @@ class RedfishClient:
         data: JSON = body if isinstance(body, dict) else {}
         if messages.failed_inside(data):
             kind = self._classify(messages.full_message_ids(data)) or BMCBadRequest
-            raise kind(self._clean(f"{self.name} did not carry out {method} {path}: {messages.sentence(data)}"))
+            raise kind(f"{self.name} did not carry out {method} {path}: {messages.sentence(data, self.redact)}")
         task = parse_task(response.headers, data) if response.status == 202 else None
         return Reply(response.status, data, task, path_in(response.headers.get("location") or data.get("@odata.id")))
 
@@ -324,10 +325,4 @@ class RedfishClient:
         if response.status in (412, 428):
             raise BMCConflict(f"{self.name} refused {method} {path} as outdated twice; something else changes it too.")
         if response.status >= 300:
-            error = messages.error_for(response, f"{method} {path} on {self.name}", self._classify)
-            error.args = (self._clean(str(error)),)
-            raise error
-
-    def _clean(self, text: str) -> str:
-        """Remove the password: BMCs quote the request in error messages."""
-        return text.replace(self._password, "***") if self._password else text
+            raise messages.error_for(response, f"{method} {path} on {self.name}", self._classify, self.redact)

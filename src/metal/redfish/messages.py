@@ -24,6 +24,8 @@ from metal.redfish.transport import Response
 LONGEST = 400
 Classify = Callable[[tuple[str, ...]], type[BMCError] | None]
 """The kind of error that MessageIds mean, or None where the HTTP status decides."""
+Clean = Callable[[str], str]
+"""Removes secrets from what a BMC says, before it is shortened: a part of a secret would not be recognized."""
 _GENERAL = ("GeneralError", "Success")
 _BY_STATUS: Mapping[int, type[BMCError]] = {
     401: BMCAuthError,
@@ -62,8 +64,8 @@ def extended_info(value: object) -> Iterator[Mapping[str, Any]]:
             yield from (info for info in infos if isinstance(info, dict))
 
 
-def sentence(value: object) -> str:
-    """The BMC's messages in one line of at most LONGEST characters; empty when there are none."""
+def sentence(value: object, clean: Clean = str) -> str:
+    """The BMC's messages in one line of at most LONGEST characters, after `clean`; empty when there are none."""
     specific: list[str] = []
     general: list[str] = []
     for info in extended_info(value):
@@ -75,7 +77,7 @@ def sentence(value: object) -> str:
     if not specific and isinstance(value, dict) and isinstance(value.get("error"), dict):
         message = _text(value["error"].get("message"))
         specific = [message] if message else []
-    return _clip(" ".join(_stopped(words) for words in specific or general))
+    return _clip(clean(" ".join(_stopped(words) for words in specific or general)))
 
 
 def message_ids(value: object) -> tuple[str, ...]:
@@ -104,10 +106,10 @@ def failed_inside(value: object) -> bool:
     return "Critical" in severities
 
 
-def error_for(response: Response, what: str, classify: Classify = by_status) -> BMCError:
+def error_for(response: Response, what: str, classify: Classify = by_status, clean: Clean = str) -> BMCError:
     """The exception for a status of 300 or more. `what` names request and BMC, as the start of a sentence."""
     body = parse(response.body)
-    words = sentence(body)
+    words = sentence(body, clean)
     status = f"{response.status} {_phrase(response.status)}".strip()
     text = f"{what} was answered {status}" + (f": {words}" if words else ".")
     error = _kind(response.status, classify(full_message_ids(body)))(text)

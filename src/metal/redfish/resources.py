@@ -140,6 +140,7 @@ class SystemLinks(msgspec.Struct, frozen=True, rename="pascal"):
     """Links of a ComputerSystem."""
 
     chassis: tuple[Ref, ...] = ()
+    managed_by: tuple[Ref, ...] = ()
 
 
 class Settings(msgspec.Struct, frozen=True, rename="pascal"):
@@ -168,6 +169,8 @@ class System(msgspec.Struct, frozen=True, rename="pascal"):
     links: SystemLinks = SystemLinks()
     settings: Settings = msgspec.field(default=Settings(), name="@Redfish.Settings")
     bios: Ref = Ref()
+    virtual_media: Ref = Ref()
+    secure_boot: Ref = Ref()
     processors: Ref = Ref()
     memory: Ref = Ref()
     storage: Ref = Ref()
@@ -196,6 +199,7 @@ class Manager(msgspec.Struct, frozen=True, rename="pascal"):
     last_reset_time: str = ""
     status: Status = Status()
     graphical_console: GraphicalConsole = GraphicalConsole()
+    virtual_media: Ref = Ref()
     actions: ManagerActions = ManagerActions()
 
 
@@ -338,3 +342,39 @@ class Bios(msgspec.Struct, frozen=True, rename="pascal"):
     reset_bios_to_defaults_pending: bool | None = None
     settings: Settings = msgspec.field(default=Settings(), name="@Redfish.Settings")
     actions: BiosActions = BiosActions()
+
+
+class InsertAction(msgspec.Struct, frozen=True):
+    """VirtualMedia.InsertMedia, with the values of its parameters that the BMC lists."""
+
+    target: str = ""
+    protocols: tuple[str, ...] = msgspec.field(default=(), name="TransferProtocolType@Redfish.AllowableValues")
+    methods: tuple[str, ...] = msgspec.field(default=(), name="TransferMethod@Redfish.AllowableValues")
+    media_types: tuple[str, ...] = msgspec.field(default=(), name="MediaType@Redfish.AllowableValues")
+    action_info: str = msgspec.field(default="", name="@Redfish.ActionInfo")
+
+
+class MediaActions(msgspec.Struct, frozen=True):
+    """Actions of a VirtualMedia."""
+
+    insert: InsertAction = msgspec.field(default=InsertAction(), name="#VirtualMedia.InsertMedia")
+    eject: Action = msgspec.field(default=Action(), name="#VirtualMedia.EjectMedia")
+
+
+class VirtualMedia(msgspec.Struct, frozen=True, rename="pascal"):
+    """A VirtualMedia: one virtual drive."""
+
+    media_types: tuple[str, ...] = ()
+    image: str = ""
+    image_name: str = ""
+    inserted: bool | None = None
+    connected_via: str = ""
+    actions: MediaActions = MediaActions()
+
+
+class SecureBoot(msgspec.Struct, frozen=True, rename="pascal"):
+    """The SecureBoot of a system."""
+
+    secure_boot_enable: bool | None = None
+    secure_boot_current_boot: str = ""
+    secure_boot_mode: str = ""

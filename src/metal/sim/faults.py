@@ -93,6 +93,14 @@ class Faults:
     """The BMC accepts changes of BIOS settings and discards them."""
     keeps_bios: bool = False
     """The BIOS never applies pending changes; the BMC still reports them as pending."""
+    never_reads_medium: bool = False
+    """The BMC shows a virtual medium as inserted and never reads it; the firmware boots the disk."""
+    keeps_medium: bool = False
+    """The BMC accepts the ejection of a virtual medium and keeps it inserted."""
+    ignores_http_uri: bool = False
+    """The firmware ignores the URL that the BMC has for UEFI HTTP boot, and uses the one that DHCP offers."""
+    keeps_asset_tag: bool = False
+    """The firmware does not copy a new asset tag into SMBIOS."""
     second_fetch: bool = False
     """The machine requests its boot script again after it has fetched its Ignition."""
 
@@ -112,3 +120,5 @@ class Faults:
 
 
 NAMES = tuple(field.name for field in fields(Faults))
+OF_CARRIERS = ("never_reads_medium", "keeps_medium", "ignores_http_uri", "keeps_asset_tag")
+"""Faults of machines whose BMC carries a boot secret (Options.carriers)."""

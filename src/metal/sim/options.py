@@ -1,9 +1,32 @@
 """Options of a simulated fleet, mostly durations."""
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 DEFAULT_PORT = 8000
 """Port that all simulated BMCs share, each on an address of its own."""
+
+
+class Carrier(StrEnum):
+    """What a BMC offers besides an override for network boots."""
+
+    VIRTUAL_MEDIA = "VirtualMedia"
+    """A CD that takes an ISO by HTTP."""
+    HTTP_BOOT_URI = "HttpBootUri"
+    """The property ComputerSystem.Boot.HttpBootUri."""
+    HTTP_DEV1_URI = "HttpDev1Uri"
+    """The BIOS attributes of Dell for the same."""
+    URL_BOOT_FILE = "UrlBootFile"
+    """The BIOS attribute of HPE for the same."""
+    ASSET_TAG = "AssetTag"
+    """A writable AssetTag of the system."""
+    CHASSIS_ASSET_TAG = "ChassisAssetTag"
+    """A writable AssetTag of the chassis."""
+
+
+def carriers(text: str) -> frozenset[Carrier]:
+    """Carriers joined by +, such as VirtualMedia+AssetTag; `None` for none. Raises ValueError."""
+    return frozenset(Carrier(name) for name in text.split("+") if name != "None")
 
 
 @dataclass(frozen=True)
@@ -48,6 +71,11 @@ class Options:
     """Concurrent sessions of one BMC."""
     session_timeout: float = 1800.0
     """Time after which an unused session expires."""
+
+    carriers: tuple[frozenset[Carrier], ...] = (frozenset(),)
+    """What each BMC offers: machine n has entry n, and the entries repeat, so that a fleet mixes boot methods."""
+    medium: float = 1.0
+    """From the insertion of a virtual medium until the BMC shows it as inserted; real BMCs need 1 to 30."""
 
     def __repr__(self) -> str:
         return f"<Options power={self.power:g} boot={self.boot:g} latency={self.latency:g} {self.scheme}:{self.port}>"

@@ -2,7 +2,8 @@
 
 Every write is read back, because BMCs ignore and lose such writes. An override names the target in the BMC's own
 spelling, `Once` where the BMC lists it, and the UEFI mode only where the table of vendor facts or the BMC requires it:
-a BMC that reports no mode rejects one. Clearing tries several bodies until the read shows no network boot.
+a BMC that reports no mode rejects one. Clearing tries several bodies until the read shows neither a network boot nor
+a boot from a medium.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,35 +32,30 @@ class RedfishBoot(Capability):
         Args: http_boot_uri is what UefiHttp loads; without it the firmware uses the URI that DHCP offers.
         Raises: BMCNotSupported when the BMC does not list the target.
         """
+        carried: JSON = {"HttpBootUri": http_boot_uri} if http_boot_uri and target is BootTarget.UEFI_HTTP else {}
+        return await self._set_override(await self._view(uri), uri, target, carried)
+
+    async def set_medium_boot(self, uri: str) -> BootOverride:
+        """The target is Cd, or UsbCd where the table of vendor facts says so or the BMC lists only that."""
         view = await self._view(uri)
-        wanted = _override(self.client.name, view.system.boot, target)
-        if http_boot_uri and target is BootTarget.UEFI_HTTP:
-            wanted["HttpBootUri"] = http_boot_uri
-        mode = _mode(view.system, target)
-        try:
-            await self._patch_boot(view, wanted | mode)
-        except _REFUSALS as error:
-            if not mode or isinstance(error, BMCBusy) or system_quirks(view.system).repeat_boot_mode:
-                raise
-            await self._patch_boot(await self._view(uri), wanted)
-        return (await self._view(uri)).override
+        return await self._set_override(view, uri, medium_target(view.system), {})
 
     async def clear_boot_override(self, uri: str) -> BootOverride:
-        """Tries Disabled, then None, then the disk, until the BMC no longer reports a network boot.
+        """Tries Disabled, then None, then the disk, until the BMC no longer reports a boot from network or medium.
 
-        Raises: the BMC's error, when the next boot would still go to the network.
+        Raises: the BMC's error, when the next boot would still go there.
         """
         view = await self._view(uri)
         refusal: BMCError | None = None
         for body, last_resort in _ways_to_clear(view.system.boot):
-            if _is_clear(view.override) or (last_resort and not view.override.is_network):
+            if _is_clear(view.override) or (last_resort and not _leaves_disk(view.override)):
                 break
             try:
                 await self._patch_boot(view, body)
             except _REFUSALS as error:
                 refusal = error
             view = await self._view(uri)
-        if view.override.is_network and refusal is not None:
+        if _leaves_disk(view.override) and refusal is not None:
             raise refusal
         return view.override
 
@@ -75,6 +71,17 @@ class RedfishBoot(Capability):
         if unknown:
             raise BMCBadRequest(f"bootOrder names {', '.join(unknown)}; this system has {', '.join(current)}.")
         await self._patch_boot(view, {"BootOrder": list(order)})
+
+    async def _set_override(self, view: "_View", uri: str, target: BootTarget, carried: JSON) -> BootOverride:
+        wanted = _override(self.client.name, view.system.boot, target) | carried
+        mode = _mode(view.system, target)
+        try:
+            await self._patch_boot(view, wanted | mode)
+        except _REFUSALS as error:
+            if not mode or isinstance(error, BMCBusy) or system_quirks(view.system).repeat_boot_mode:
+                raise
+            await self._patch_boot(await self._view(uri), wanted)
+        return (await self._view(uri)).override
 
     async def _view(self, uri: str) -> "_View":
         resource, system = await self._read_system(uri)
@@ -95,6 +102,18 @@ class _View:
     resource: Resource
     system: System
     override: BootOverride
+
+
+def medium_target(system: System) -> BootTarget:
+    """The target that boots a virtual medium."""
+    usb_only = not _listed(system.boot.target_values, BootTarget.CD)
+    usb = usb_only or system_quirks(system).medium_is_usb_cd
+    return BootTarget.USB_CD if usb and _listed(system.boot.target_values, BootTarget.USB_CD) else BootTarget.CD
+
+
+def offers(system: System, target: BootTarget) -> bool:
+    """True when the BMC lists this target, or lists none."""
+    return _listed(system.boot.target_values, target) is not None
 
 
 def _override(name: str, boot: Boot, target: BootTarget) -> JSON:
@@ -118,7 +137,7 @@ def _mode(system: System, target: BootTarget) -> JSON:
     if not boot.boot_source_override_mode:
         return {}
     uefi = "UEFI" in boot.mode_values
-    stray = boot.boot_source_override_mode != "UEFI" and (uefi or target is BootTarget.UEFI_HTTP)
+    stray = boot.boot_source_override_mode != "UEFI" and (uefi or target is not BootTarget.PXE)
     if stray or (system_quirks(system).repeat_boot_mode and (uefi or not boot.mode_values)):
         return {"BootSourceOverrideMode": "UEFI"}
     return {}
@@ -132,6 +151,10 @@ def _ways_to_clear(boot: Boot) -> Iterator[tuple[JSON, bool]]:
         yield disabled | {"BootSourceOverrideTarget": "None"}, False
     if _listed(boot.target_values, BootTarget.HDD):
         yield {"BootSourceOverrideEnabled": "Continuous", "BootSourceOverrideTarget": "Hdd"}, True
+
+
+def _leaves_disk(override: BootOverride) -> bool:
+    return override.is_network or override.is_medium
 
 
 def _is_clear(override: BootOverride) -> bool:

@@ -1,6 +1,6 @@
 """The base of every capability: the client, the quirks of a system, and how a reset type is chosen and sent."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from metal.bmc.errors import BMCNotSupported
 from metal.bmc.vendors import Machine, Quirks, quirks_for
@@ -14,7 +14,7 @@ class Capability:
 
     def __init__(self, client: RedfishClient) -> None:
         self.client = client
-        self._reset_types: dict[str, tuple[str, ...]] = {}
+        self._parameters: dict[str, Mapping[str, tuple[str, ...]]] = {}
         self._managers: dict[str, str] = {}
 
     def __repr__(self) -> str:
@@ -26,13 +26,16 @@ class Capability:
 
     async def _allowable_resets(self, action: Action) -> tuple[str, ...]:
         """The reset types the BMC lists, on the action or in its ActionInfo (read once); empty when it lists none."""
-        if action.reset_types or not action.action_info:
-            return action.reset_types
-        if action.action_info not in self._reset_types:
-            info = (await self.client.get(local_path(action.action_info))).decode(ActionInfo)
-            values = [parameter.allowable_values for parameter in info.parameters if parameter.name == "ResetType"]
-            self._reset_types[action.action_info] = values[0] if values else ()
-        return self._reset_types[action.action_info]
+        return action.reset_types or (await self._listed_values(action.action_info)).get("ResetType", ())
+
+    async def _listed_values(self, action_info: str) -> Mapping[str, tuple[str, ...]]:
+        """The values that an ActionInfo lists for each parameter of its action; read once."""
+        if not action_info:
+            return {}
+        if action_info not in self._parameters:
+            info = (await self.client.get(local_path(action_info))).decode(ActionInfo)
+            self._parameters[action_info] = {each.name: each.allowable_values for each in info.parameters}
+        return self._parameters[action_info]
 
     async def _reset_with_first(self, action: Action, wanted: Sequence[str], what: str) -> None:
         """Send the first of `wanted` that the BMC allows; the very first when it lists nothing.

@@ -1,6 +1,6 @@
 """The BMC protocols over Redfish, combined from one class for each capability."""
 
-from metal.bmc.redfish.boot import RedfishBoot
+from metal.bmc.redfish.carriers.offers import RedfishCarriers
 from metal.bmc.redfish.events import RedfishEvents
 from metal.bmc.redfish.firmware import RedfishFirmware
 from metal.bmc.redfish.indicator import RedfishIndicator
@@ -10,6 +10,6 @@ from metal.bmc.redfish.systems import RedfishSystems
 
 
 class RedfishBMC(
-    RedfishPower, RedfishBoot, RedfishSystems, RedfishInventory, RedfishFirmware, RedfishIndicator, RedfishEvents
+    RedfishPower, RedfishCarriers, RedfishSystems, RedfishInventory, RedfishFirmware, RedfishIndicator, RedfishEvents
 ):
     """One BMC; implements metal.bmc.pool.BMC. Takes a RedfishClient, which the pool owns and closes."""

@@ -38,12 +38,12 @@ class RedfishEvents(Capability):
     async def subscribe(self, destination: str, context: str) -> str:
         """An existing one is found by destination and context; any other error is raised unchanged."""
         service = await self._service()
+        self.client.redact.add(destination)
         try:
             reply = await self._create(service, {"Destination": destination, "Context": context})
         except BMCError as exc:
             uri = "" if _EXISTS.isdisjoint(exc.message_ids) else await self._find(destination, context)
             if not uri:
-                exc.args = (_without_token(str(exc), destination),)
                 raise
             return uri
         uri = reply.location or await self._find(destination, context)
@@ -98,12 +98,6 @@ class RedfishEvents(Capability):
         except BMCError:
             return ""
         return next((s.uri for s in found if (s.destination, s.context) == (destination, context)), "")
-
-
-def _without_token(text: str, destination: str) -> str:
-    """BMCs quote the request in error messages, and the last segment of the destination is the token of the BMC."""
-    token = destination.rpartition("/")[2]
-    return text.replace(token, "***") if token else text
 
 
 def _subscription(resource: Resource) -> Subscription:

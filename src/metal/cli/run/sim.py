@@ -20,7 +20,7 @@ from metal.sim import faults
 from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.images.registry import ImageRegistry
 from metal.sim.machine.store import Unreadable
-from metal.sim.options import DEFAULT_PORT, Options
+from metal.sim.options import DEFAULT_PORT, Carrier, Options, carriers
 from metal.sim.sites.fleet import Fleet, FleetSettings
 
 _log = structlog.get_logger("metal.sim")
@@ -39,6 +39,14 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
     return found
 
 
+def _carriers(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[frozenset[Carrier], ...]:
+    try:
+        return tuple(map(carriers, values)) or _OPTIONS.carriers
+    except ValueError:
+        names = ", ".join(Carrier)
+        raise click.BadParameter(f"write None, or names joined by +: {names}", param=parameter) from None
+
+
 @click.command("sim")
 @click.option("-n", "count", type=click.IntRange(1, 5000), default=8, show_default=True, help="Number of machines.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated machines.")
@@ -52,6 +60,10 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
 @click.option(
     "--fault", "wanted", multiple=True, callback=_fault, metavar="NAME=COUNT",
     help=f"Machines with a fault: {', '.join(faults.NAMES)}.",
+)  # fmt: skip
+@click.option(
+    "--carriers", "offered", multiple=True, callback=_carriers, metavar="NAME+NAME",
+    help=f"What BMCs offer to carry boot secrets: None or names of {', '.join(Carrier)}. Repeat it for a mixed fleet.",
 )  # fmt: skip
 @click.option(
     "--scheme", type=click.Choice(["http", "https"]), default="http", show_default=True, help="URL scheme of BMCs."
@@ -80,7 +92,7 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
     settings = FleetSettings(boot_url=given["boot_url"].rstrip("/"), offset=offset)
     options = Options(
         power=given["power"], boot=given["boot"], latency=given["latency"] / 1000, scheme=given["scheme"],
-        port=given["port"],
+        port=given["port"], carriers=given["offered"],
     )  # fmt: skip
     try:
         fleet = Fleet(count, seed=seed, options=options, settings=settings)

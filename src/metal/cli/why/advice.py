@@ -207,7 +207,7 @@ FAILURES: dict[str, Advice] = {
     ),
     "StatusOutdated": Advice(
         "a backup from before the last claim was restored, and that claim is gone; the machine is not changed",
-        "erase its data: metalctl retry {name}. To keep it, refer the Server to a claim as status.failure says",
+        "erase its data: metalctl retry {name}. To keep it, first refer the Server to a claim as status.failure says",
     ),
     "SigningKeyUnusable": Advice(
         "the evidence cannot be signed", "restore the Secret with the signing key; then: metalctl retry {name}"

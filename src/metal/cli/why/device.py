@@ -49,7 +49,7 @@ def _explain(kind: str, obj: BMC | Endpoint, ip: str, events: list[EventSummary]
             "since": stamp(status.since),
             "until": None,
         }
-        explanation.doing.append(f"It waits for {status.waiting_for}.")
+        explanation.doing.append(f"It waits for {status.waiting_for.removeprefix('waiting for ')}.")
         explanation.advise_on(status.waiting_for, DEVICES.get(status.state), name=name)
     _conditions(explanation, status.conditions, status.waiting_for, name)
     if not status.state:

@@ -97,6 +97,13 @@ class Operation(StrEnum):
     SET_INDICATOR_LED = "set-indicator-led"
     RESET_BIOS = "reset-bios"
     CLEAR_TPM = "clear-tpm"
+    READ_BOOT_METHODS = "read-boot-methods"
+    """What the BMC offers to boot from, and what is set there."""
+    INSERT_MEDIUM = "insert-medium"
+    EJECT_MEDIUM = "eject-medium"
+    SET_HTTP_BOOT = "set-http-boot"
+    CLEAR_HTTP_BOOT = "clear-http-boot"
+    SET_ASSET_TAG = "set-asset-tag"
 
 
 CONTACT = (Operation.CONNECT, Operation.IDENTIFY, Operation.READ_SYSTEM, Operation.READ_SYSTEMS)

@@ -24,8 +24,9 @@ def apply_settings(machine: Machine, body: dict[str, Any]) -> None:
     wanted = body.get("Attributes")
     if not isinstance(wanted, dict):
         raise errors.bad_value("Attributes", wanted)
+    known = {*BIOS_DEFAULTS, *machine.bios_attributes}
     for name, value in wanted.items():
-        if name not in BIOS_DEFAULTS:
+        if name not in known:
             raise errors.unknown_property(f"Attributes/{name}")
         if not isinstance(value, str):
             raise errors.bad_value(f"Attributes/{name}", value)

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from metal.redfish.transport import Response
-from metal.sim.bmc import bios
+from metal.sim.bmc import bios, changes, virtual_media
 from metal.sim.bmc import redfish_errors as errors
 from metal.sim.bmc import redfish_tree as tree
 from metal.sim.bmc.events import SimEvents
@@ -25,14 +25,9 @@ from metal.sim.bmc.redfish_errors import Refusal
 from metal.sim.bmc.sessions import Full, Sessions
 from metal.sim.machine.identity import Board
 from metal.sim.machine.machine import RESETS, Busy, Machine
-from metal.sim.machine.state import Override
 
 _HEADERS = {"content-type": "application/json", "odata-version": "4.0", "cache-control": "no-cache"}
-_BOOT_VALUES = {
-    "BootSourceOverrideEnabled": tree.ENABLED,
-    "BootSourceOverrideTarget": tree.TARGETS,
-    "BootSourceOverrideMode": tree.MODES,
-}
+_CHANGES = {tree.SYSTEM: changes.of_system, tree.CHASSIS: changes.of_chassis, tree.BIOS_SETTINGS: bios.apply_settings}
 _ACTIONS = {tree.SYSTEM_RESET: RESETS, tree.MANAGER_RESET: tree.MANAGER_RESETS}
 
 IN_POST = Refusal(
@@ -159,6 +154,8 @@ class SimBMC:
             return self._session(method, path)
         if path == tree.TEST_EVENT or path == tree.SUBSCRIPTIONS or path.startswith(f"{tree.SUBSCRIPTIONS}/"):
             return self._events(method, path, expand, body)
+        if path.startswith(virtual_media.COLLECTION):
+            return self._media(method, path, expand, body)
         resource = tree.find(self.machine, path, expand=expand and self.machine.site.options.expand)
         if resource is None:
             raise errors.missing(path)
@@ -166,13 +163,27 @@ class SimBMC:
             resource = _with(resource, self.machine.identity.bmc_uuid, self.board.uuid)
         if method in ("GET", "HEAD"):
             return _read(resource, headers)
-        if method == "PATCH" and path == tree.SYSTEM:
-            return self._patch_system(resource, headers, _object(body))
-        if method == "PATCH" and path == tree.BIOS_SETTINGS:
-            bios.apply_settings(self.machine, _object(body))
-            return _read(tree.bios_settings(self.machine), {})
-        changes = path in (tree.SYSTEM, tree.BIOS_SETTINGS)
-        raise errors.not_offered(method, "GET", "HEAD", *(["PATCH"] if changes else []))
+        return self._change(method, path, resource, headers, body)
+
+    def _change(
+        self, method: str, path: str, resource: dict[str, Any], headers: Mapping[str, str], body: bytes | None
+    ) -> Response:
+        change = _CHANGES.get(path)
+        if method != "PATCH" or change is None:
+            raise errors.not_offered(method, "GET", "HEAD", *(["PATCH"] if change is not None else []))
+        if path == tree.SYSTEM and headers.get("if-match", "*") not in ("*", _etag(resource)):
+            raise errors.outdated()
+        change(self.machine, _object(body))
+        return _read(tree.find(self.machine, path) or {}, {})
+
+    def _media(self, method: str, path: str, expand: bool, body: bytes | None) -> Response:
+        if method == "POST":
+            virtual_media.act(self.machine, path, _object(body))
+            return Response(204)
+        resource = virtual_media.find(self.machine, path, expand=expand)
+        if method not in ("GET", "HEAD"):
+            raise errors.not_offered(method, "GET", "HEAD")
+        return _read(resource, {})
 
     def _session(self, method: str, path: str) -> Response:
         identifier = path.rpartition("/")[2]
@@ -231,52 +242,6 @@ class SimBMC:
         except Busy as reason:
             raise errors.busy(str(reason)) from None
 
-    def _patch_system(self, now: dict[str, Any], headers: Mapping[str, str], body: dict[str, Any]) -> Response:
-        match = headers.get("if-match", "*")
-        if match not in ("*", _etag(now)):
-            raise errors.outdated()
-        for name in body:
-            if name not in ("Boot", "IndicatorLED", "LocationIndicatorActive"):
-                raise errors.unknown_property(name)
-        if "Boot" in body:
-            self._patch_boot(body["Boot"])
-        if "LocationIndicatorActive" in body:
-            self.machine.state.led = "Lit" if body["LocationIndicatorActive"] else "Off"
-        if "IndicatorLED" in body:
-            self.machine.state.led = _choice("IndicatorLED", body["IndicatorLED"], tuple(tree.LEDS))
-        self.machine.changed()
-        return _read(tree.system(self.machine), {})
-
-    def _patch_boot(self, boot: object) -> None:
-        if not isinstance(boot, dict):
-            raise errors.bad_value("Boot", boot)
-        for name, value in boot.items():
-            if name in _BOOT_VALUES:
-                _choice(name, value, _BOOT_VALUES[name])
-            elif name not in ("HttpBootUri", "BootOrder"):
-                raise errors.unknown_property(f"Boot/{name}")
-        if "BootOrder" in boot:
-            self.machine.state.boot_order = self._order(boot["BootOrder"])
-        self._override(boot)
-
-    def _override(self, boot: dict[str, Any]) -> None:
-        old = self.machine.state.override
-        new = Override(
-            enabled=boot.get("BootSourceOverrideEnabled", old.enabled),
-            target=boot.get("BootSourceOverrideTarget", old.target),
-            mode=boot.get("BootSourceOverrideMode", old.mode),
-            http_boot_uri=boot.get("HttpBootUri", old.http_boot_uri),
-        )
-        if new != old and not self.machine.faults.drops_override:
-            self.machine.state.override = new
-            self.machine.note("override", enabled=new.enabled, target=new.target, by="bmc")
-
-    def _order(self, order: object) -> list[str]:
-        known = self.machine.state.boot_order
-        if not isinstance(order, list) or sorted(map(str, order)) != sorted(known):
-            raise errors.bad_value("Boot/BootOrder", order, known)
-        return order
-
 
 def _with(value: Any, old: str, new: str) -> Any:
     """The same JSON with another text in the place of one."""
@@ -285,12 +250,6 @@ def _with(value: Any, old: str, new: str) -> Any:
     if isinstance(value, list):
         return [_with(held, old, new) for held in value]
     return new if value == old else value
-
-
-def _choice(name: str, value: object, allowed: tuple[str, ...]) -> str:
-    if not isinstance(value, str) or value not in allowed:
-        raise errors.bad_value(name, value, allowed)
-    return value
 
 
 def _object(body: bytes | None) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 from metal.sim.machine.hardware import BIOS_VERSION, MANUFACTURER
 from metal.sim.machine.identity import swapped
 from metal.sim.machine.machine import RESETS, Machine
+from metal.sim.options import Carrier
 
 JSON = dict[str, Any]
 ROOT = "/redfish/v1"
@@ -19,6 +20,8 @@ SYSTEM_RESET = f"{SYSTEM}/Actions/ComputerSystem.Reset"
 MANAGER_RESET = f"{MANAGER}/Actions/Manager.Reset"
 BIOS = f"{SYSTEM}/Bios"
 BIOS_SETTINGS = f"{BIOS}/Settings"
+SECURE_BOOT = f"{SYSTEM}/SecureBoot"
+CHASSIS = f"{ROOT}/Chassis/1"
 RESET_BIOS = f"{BIOS}/Actions/Bios.ResetBios"
 MANAGER_RESETS = ("GracefulRestart", "ForceRestart")
 ENABLED = ("Disabled", "Once", "Continuous")
@@ -105,10 +108,29 @@ def system(machine: Machine) -> JSON:
         "Storage": _ref(f"{SYSTEM}/Storage"),
         "EthernetInterfaces": _ref(f"{SYSTEM}/EthernetInterfaces"),
         "Bios": _ref(BIOS),
-        "Links": {"Chassis": [_ref(f"{ROOT}/Chassis/1")], "ManagedBy": [_ref(MANAGER)]},
+        "SecureBoot": _ref(SECURE_BOOT),
+        **_carriers(machine),
+        "Links": {"Chassis": [_ref(CHASSIS)], "ManagedBy": [_ref(MANAGER)]},
         "Actions": {
             "#ComputerSystem.Reset": {"target": SYSTEM_RESET, "ResetType@Redfish.AllowableValues": list(RESETS)}
         },
+    }
+
+
+def _carriers(machine: Machine) -> JSON:
+    media = {"VirtualMedia": _ref(f"{SYSTEM}/VirtualMedia")} if Carrier.VIRTUAL_MEDIA in machine.carriers else {}
+    tag = {"AssetTag": machine.state.asset_tag} if Carrier.ASSET_TAG in machine.carriers else {}
+    return {**media, **tag}
+
+
+def secure_boot(machine: Machine) -> JSON:
+    """The state of Secure Boot."""
+    is_on = machine.state.secure_boot
+    return {
+        **_head(SECURE_BOOT, "SecureBoot.v1_1_2.SecureBoot", "SecureBoot", "UEFI Secure Boot"),
+        "SecureBootEnable": is_on,
+        "SecureBootCurrentBoot": "Enabled" if is_on else "Disabled",
+        "SecureBootMode": "UserMode" if is_on else "SetupMode",
     }
 
 
@@ -127,7 +149,7 @@ def _boot(machine: Machine) -> JSON:
         "BootSourceOverrideTarget@Redfish.AllowableValues": list(TARGETS),
         "BootSourceOverrideMode": override.mode,
         "BootSourceOverrideMode@Redfish.AllowableValues": list(MODES),
-        "HttpBootUri": override.http_boot_uri,
+        **({"HttpBootUri": override.http_boot_uri} if Carrier.HTTP_BOOT_URI in machine.carriers else {}),
         "BootOrder": list(machine.state.boot_order),
     }
 
@@ -147,7 +169,7 @@ def manager(machine: Machine) -> JSON:
         "PowerState": "On",
         "Status": OK,
         "GraphicalConsole": {"ServiceEnabled": True, "MaxConcurrentSessions": 2, "ConnectTypesSupported": ["KVMIP"]},
-        "Links": {"ManagerForServers": [_ref(SYSTEM)], "ManagerForChassis": [_ref(f"{ROOT}/Chassis/1")]},
+        "Links": {"ManagerForServers": [_ref(SYSTEM)], "ManagerForChassis": [_ref(CHASSIS)]},
         "Actions": {
             "#Manager.Reset": {"target": MANAGER_RESET, "ResetType@Redfish.AllowableValues": list(MANAGER_RESETS)}
         },
@@ -157,11 +179,12 @@ def manager(machine: Machine) -> JSON:
 def chassis(machine: Machine) -> JSON:
     """The chassis of the system."""
     return {
-        **_head(f"{ROOT}/Chassis/1", "Chassis.v1_23_0.Chassis", "1", "Chassis"),
+        **_head(CHASSIS, "Chassis.v1_23_0.Chassis", "1", "Chassis"),
         "ChassisType": "RackMount",
         "Manufacturer": MANUFACTURER,
         "Model": machine.hardware.model,
         "SerialNumber": machine.identity.serial,
+        **({"AssetTag": machine.state.asset_tag} if Carrier.CHASSIS_ASSET_TAG in machine.carriers else {}),
         "Status": OK,
         "Links": {"ComputerSystems": [_ref(SYSTEM)], "ManagedBy": [_ref(MANAGER)]},
     }
@@ -237,7 +260,7 @@ def bios(machine: Machine) -> JSON:
     state = machine.state.bios
     return {
         **_head(BIOS, "Bios.v1_2_2.Bios", "Bios", "BIOS"),
-        "Attributes": {"BootMode": machine.state.override.mode, "MaxCores": 0, **state.attributes},
+        "Attributes": {"BootMode": machine.state.override.mode, "MaxCores": 0, **machine.bios_attributes},
         "ResetBiosToDefaultsPending": state.reset_pending,
         "@Redfish.Settings": {
             "@odata.type": "#Settings.v1_3_5.Settings",
@@ -253,7 +276,7 @@ def bios_settings(machine: Machine) -> JSON:
     state = machine.state.bios
     return {
         **_head(BIOS_SETTINGS, "Bios.v1_2_2.Bios", "Settings", "BIOS settings"),
-        "Attributes": {**state.attributes, **state.pending},
+        "Attributes": {**machine.bios_attributes, **state.pending},
     }
 
 
@@ -272,9 +295,10 @@ SINGLE: dict[str, Make] = {
     EVENTS: event_service,
     SYSTEM: system,
     MANAGER: manager,
-    f"{ROOT}/Chassis/1": chassis,
+    CHASSIS: chassis,
     BIOS: bios,
     BIOS_SETTINGS: bios_settings,
+    SECURE_BOOT: secure_boot,
 }
 COLLECTIONS: dict[str, tuple[str, Make]] = {
     f"{ROOT}/Systems": ("ComputerSystem", lambda machine: [system(machine)]),

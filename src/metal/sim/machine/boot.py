@@ -1,19 +1,22 @@
 """The firmware and operating system of a simulated machine, from POST to a running system.
 
-After POST the boot override decides between network and disk. A network boot gets a DHCP lease, fetches and runs the
-boot server's iPXE scripts, downloads kernel and RAM disk, and fetches the Ignition. The Ignition decides what runs: the
-probe, which reports; the sanitizer, which erases (`eraser`); or a tenant's system, which leaves a marker on the disk
-and in the TPM. When the network boot fails the disk is booted. Each step checks the injected faults.
+After POST the boot override decides between network, virtual medium and disk. A network boot gets a DHCP lease,
+fetches and runs the boot server's iPXE scripts, downloads kernel and RAM disk, and fetches the Ignition; with a URL of
+its BMC it is UEFI HTTP boot (`uefi`). The Ignition decides what runs: the probe, which reports; the sanitizer, which
+erases (`eraser`); or a tenant's system, which leaves a marker on the disk and in the TPM. When the network boot fails
+the disk is booted. Each step checks the injected faults.
 """
 
 import asyncio
 import hashlib
+from collections.abc import Awaitable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from metal.sim.machine import ipxe
+from metal.sim.machine import ipxe, uefi
+from metal.sim.machine.efi_image import EFIImage
 from metal.sim.machine.eraser import Eraser
 from metal.sim.machine.host import Host
 from metal.sim.machine.ignition import IgnitionError
@@ -21,6 +24,7 @@ from metal.sim.machine.ipxe import Loaded
 from metal.sim.machine.network import AnswerLost, Reply, Unreachable
 from metal.sim.machine.report import FOREIGN_MAC, report
 from metal.sim.machine.state import OS, Disk, Override
+from metal.sim.machine.uefi import Shell
 from metal.sim.machine.user_data import operating_system
 
 _POST, _KERNEL, _SERVICES = 0.6, 0.25, 0.15
@@ -43,15 +47,24 @@ class Firmware:
         if machine.faults.never_starts:
             return
         await machine.pause(machine.site.options.boot * _POST)
-        if self._consume_override() and not machine.faults.boots_disk:
+        from_medium = self._consume_override()
+        if machine.state.netbooting:
             await self._boot_network()
+        elif from_medium:
+            await self._boot_or_disk(self._medium_boot())
         else:
             self._boot_disk()
 
     async def _boot_network(self) -> None:
-        """Boots the disk when the network boot fails."""
-        self._machine.state.netbooting = True
-        loaded = await self._network_boot()
+        """Boots the disk when the network boot fails, but for UEFI HTTP boot, which ends in the EFI shell."""
+        try:
+            await self._boot_or_disk(self._http_boot() if self._machine.state.boot_url else self._network_boot())
+        except Shell as exc:
+            self._machine.state.netbooting = False
+            self._machine.note("os", kind="shell", problem=str(exc))
+
+    async def _boot_or_disk(self, boot: Awaitable[Loaded | None]) -> None:
+        loaded = await boot
         if loaded is not None:
             await self._start(loaded)
         else:
@@ -68,29 +81,66 @@ class Firmware:
             await self.boot()
 
     def _consume_override(self) -> bool:
-        """Whether this is a network boot; a one-time override is cleared by it."""
+        """Begins the network boot that is due; a one-time override is cleared by it. Whether a medium is booted.
+
+        An inserted medium comes before the disk, also without an override: it stands first in the boot order.
+        """
         machine, override = self._machine, self._machine.state.override
-        machine.state.netbooting = override.is_network and not machine.faults.boots_disk
+        ignored = machine.faults.boots_disk
+        machine.state.netbooting = override.is_network and not ignored
+        by_url = override.target == "UefiHttp" and not machine.faults.ignores_http_uri
+        machine.state.boot_url = machine.http_url if machine.state.netbooting and by_url else ""
         if override.enabled == "Once" and not machine.faults.ignores_once:
-            machine.state.override = Override(mode=override.mode)
+            machine.state.override = Override(mode=override.mode, http_boot_uri=override.http_boot_uri)
             machine.note("override", enabled="Disabled", target="None", by="firmware")
-        return override.is_network
+        return machine.has_medium and not override.is_network and not ignored
+
+    async def _http_boot(self) -> Loaded | None:
+        """UEFI HTTP boot: the network is configured by DHCP, the URL is the BMC's. Raises Shell."""
+        if not await self._lease():
+            raise Shell("no address from DHCP")
+        url = self._machine.state.boot_url
+        image = await uefi.http_boot(self._machine, url)
+        return await self._started(image, f"{url.rpartition('/')[0]}/autoexec.ipxe")
+
+    async def _medium_boot(self) -> Loaded | None:
+        image = await uefi.medium_boot(self._machine, self._machine.state.medium)
+        return None if image is None else await self._started(image, "")
+
+    async def _started(self, image: EFIImage, autoexec: str) -> Loaded | None:
+        """A unified kernel image is ready; iPXE runs its embedded script, else the one beside it, else DHCP's."""
+        if image.is_uki:
+            return Loaded(image.kernel, (image.initrd,), image.args)
+        script = image.script
+        if not script and autoexec:
+            uefi.remember(self._machine, autoexec)
+            script = (await self._download(autoexec) or b"").decode("ascii", "replace")
+        return await self._run_script(script) if script else await self._network_boot()
 
     async def _network_boot(self) -> Loaded | None:
+        if not await self._lease():
+            return None
+        first = await self._first_script()
+        return None if first is None else await self._run_script(first)
+
+    async def _lease(self) -> bool:
         machine, mac = self._machine, self._machine.identity.host_macs[0]
         if machine.faults.no_lease:
             await machine.pause(_DHCP)
-            return None
+            return False
         if not machine.faults.unreported_lease:
             await machine.site.lease(mac, machine.identity.host_ip)
         machine.note("lease", mac=mac, ip=machine.identity.host_ip)
+        return True
+
+    async def _run_script(self, script: str) -> Loaded | None:
+        machine, mac = self._machine, self._machine.identity.host_macs[0]
         settings = {
             "uuid": machine.identity.uuid, "net0/mac": mac, "net0/mac:hexhyp": mac.replace(":", "-"),
-            "net0/ip": machine.identity.host_ip,
+            "net0/ip": machine.identity.host_ip, "asset": machine.state.smbios_tag,
         }  # fmt: skip
         try:
-            first = await self._first_script()
-            return None if first is None else await ipxe.Interpreter(self._download, settings).run(first)
+            return await ipxe.Interpreter(self._download, settings).run(script)
         except ipxe.ScriptError as exc:
             machine.note("script", problem=str(exc))
             return None

@@ -18,8 +18,12 @@ from metal.sim.machine.hardware import Disk, hardware
 from metal.sim.machine.identity import Identity, with_new_mainboard
 from metal.sim.machine.network import AnswerLost, Network, Reply, Unreachable
 from metal.sim.machine.state import State
-from metal.sim.options import Options
+from metal.sim.options import Carrier, Options
 
+_BIOS_OF_CARRIERS = {
+    Carrier.HTTP_DEV1_URI: {"HttpDev1EnDis": "Disabled", "HttpDev1Uri": ""},
+    Carrier.URL_BOOT_FILE: {"UrlBootFile": ""},
+}
 Lease = Callable[[str, str], Awaitable[None]]
 """Reports that DHCP gave an IP address to a MAC address."""
 
@@ -56,6 +60,9 @@ class Host:
         """UUID of another machine; of a non-existent one unless the fleet sets it."""
         self.changes = 0
         """Number of changes that should be saved."""
+        self.carriers = site.options.carriers[identity.number % len(site.options.carriers)]
+        """What its BMC offers."""
+        self._medium_at = float("-inf")
         self.on_power: list[Callable[[str], None]] = []
         """Called with each new power state."""
         self._activity: asyncio.Task[None] | None = None
@@ -109,6 +116,39 @@ class Host:
         for machine in (self, other):
             machine.note("drives", serials=[disk.serial for disk in machine.hardware.disks])
 
+    @property
+    def has_medium(self) -> bool:
+        """Whether the BMC shows the virtual medium as inserted."""
+        return bool(self.state.medium) and asyncio.get_running_loop().time() >= self._medium_at
+
+    @property
+    def bios_attributes(self) -> dict[str, str]:
+        """The BIOS attributes in effect, with those of its carriers."""
+        carried = [given for carrier, given in _BIOS_OF_CARRIERS.items() if carrier in self.carriers]
+        return {name: value for given in carried for name, value in given.items()} | self.state.bios.attributes
+
+    @property
+    def http_url(self) -> str:
+        """The URL that the firmware has for UEFI HTTP boot: from the BMC, or from a BIOS attribute in effect."""
+        attributes = self.bios_attributes
+        if Carrier.HTTP_BOOT_URI in self.carriers:
+            return self.state.override.http_boot_uri
+        if Carrier.HTTP_DEV1_URI in self.carriers and attributes.get("HttpDev1EnDis") == "Enabled":
+            return attributes["HttpDev1Uri"]
+        return attributes.get("UrlBootFile", "")
+
+    def insert_medium(self, url: str) -> None:
+        """Insert a virtual medium, which the BMC shows after Options.medium seconds."""
+        self.state.medium = url
+        self._medium_at = asyncio.get_running_loop().time() + self.site.options.medium
+        self.note("medium", inserted=True)
+
+    def eject_medium(self) -> None:
+        """Eject the virtual medium, unless the fault keeps_medium is on."""
+        if not self.faults.keeps_medium:
+            self.state.medium = ""
+        self.note("medium", inserted=bool(self.state.medium))
+
     def lose_power(self) -> None:
         """Lose power at once, as when the power cord is pulled."""
         self.lose_memory()
@@ -127,12 +167,16 @@ class Host:
         self.site.changed()
 
     async def ask(
-        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"", cut: bool = False
-    ) -> Reply:
-        """Send one HTTP request. `cut` blocks it. Raises Unreachable, AnswerLost."""
+        self, method: str, url: str, *, headers: Mapping[str, str], body: bytes = b"", cut: bool = False,
+        source: str = "",
+    ) -> Reply:  # fmt: skip
+        """Send one HTTP request, from the host's address unless another one is given. `cut` blocks it.
+
+        Raises: Unreachable, AnswerLost.
+        """
         if cut:
             raise Unreachable("the network is interrupted")
-        source = self.identity.host_ip
+        source = source or self.identity.host_ip
         reply = await self.site.network.request(method, url, headers=headers, body=body, source_ip=source)
         if self.faults.loses_answers and (method, url) not in self._answered:
             self._answered.add((method, url))
@@ -164,7 +208,7 @@ class Host:
 
     def lose_memory(self) -> None:
         """The running system and a network boot end with the power."""
-        self.state.os, self.state.netbooting = None, False
+        self.state.os, self.state.netbooting, self.state.boot_url = None, False, ""
 
     def set_power(self, power: str) -> None:
         """Change the power state and notify."""

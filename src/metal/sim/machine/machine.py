@@ -88,6 +88,8 @@ class Machine(Host):
         await self.pause(self.site.options.power)
         self.set_power("On")
         self._start_bios()
+        if not self.faults.keeps_asset_tag:
+            self.state.smbios_tag = self.state.asset_tag
         await self._firmware.boot()
 
     def _start_bios(self) -> None:

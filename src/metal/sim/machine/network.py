@@ -126,10 +126,12 @@ async def _answer(route: Route, request: Request) -> Reply:
         return 413, {}, b""
     except (ApiError, Busy):
         return 503, {"retry-after": "2"}, b""
-    content = _content(answer)
-    if answer.on_sent is not None:
+    content, is_head = _content(answer), request.method == "HEAD"
+    if answer.on_sent is not None and not is_head:
         await answer.on_sent()
-    return answer.status, {name.lower(): value for name, value in answer.headers.items()}, content
+    sent = {name.lower(): value for name, value in answer.headers.items()}
+    headers = {"content-length": str(len(content)), "content-type": answer.content_type, **sent}
+    return answer.status, headers, b"" if is_head else content
 
 
 def _content(answer: Response) -> bytes:

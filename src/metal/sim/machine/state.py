@@ -71,3 +71,16 @@ class State(msgspec.Struct, kw_only=True):
     bios: Bios = msgspec.field(default_factory=Bios)
     netbooting: bool = False
     """Whether a network boot is in progress, which has cleared its override already."""
+    boot_url: str = ""
+    """URL of the UEFI HTTP boot in progress, empty for one by DHCP."""
+    medium: str = ""
+    """URL of the inserted virtual medium."""
+    asset_tag: str = ""
+    """As the BMC has it."""
+    smbios_tag: str = ""
+    """As the firmware shows it in SMBIOS."""
+    secure_boot: bool = False
+    """Whether the firmware refuses what is not signed."""
+
+    def __repr__(self) -> str:
+        return f"<State {self.power} {self.os or 'no OS'}>"

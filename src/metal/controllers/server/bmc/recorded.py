@@ -39,6 +39,17 @@ _NAMES: Mapping[str, Operation] = {
     "set_indicator_led": Operation.SET_INDICATOR_LED,
     "reset_bios": Operation.RESET_BIOS,
     "clear_tpm": Operation.CLEAR_TPM,
+    "offered_methods": Operation.READ_BOOT_METHODS,
+    "media_slots": Operation.READ_BOOT_METHODS,
+    "http_boot": Operation.READ_BOOT_METHODS,
+    "asset_tags": Operation.READ_BOOT_METHODS,
+    "secure_boot": Operation.READ_BOOT_METHODS,
+    "insert_medium": Operation.INSERT_MEDIUM,
+    "eject_medium": Operation.EJECT_MEDIUM,
+    "set_medium_boot": Operation.SET_BOOT_OVERRIDE,
+    "set_http_boot": Operation.SET_HTTP_BOOT,
+    "clear_http_boot": Operation.CLEAR_HTTP_BOOT,
+    "set_asset_tag": Operation.SET_ASSET_TAG,
 }
 _RESETS: Mapping[ResetType, Operation] = {
     ResetType.GRACEFUL_SHUTDOWN: Operation.POWER_OFF,

@@ -117,8 +117,8 @@ async def correct(scope: Scope, kept: Tenancy) -> Requeue:
     return scope.fail(
         Reason.STATUS_OUTDATED,
         f"{text} from a backup, and the claim {ref.namespace}/{ref.name} (UID {ref.uid}) does not exist. The machine "
-        "is not changed. To keep its data, create a claim and set spec.serverClaimRef of the Server to it and "
-        "status.tenancy.claimRef.uid to its UID. A retry erases the data",
+        f"is not changed. To keep its data, create a claim with spec.serverRef {scope.name}, set spec.serverClaimRef "
+        "of the Server to it and status.tenancy.claimRef.uid to its UID, then retry. Without that, retry erases it",
     )
 
 
