@@ -16,7 +16,6 @@ from tests.sim.plane import KINDS, Plane, is_ready, plane
 from tests.sim.steps import until_server
 
 pytestmark = pytest.mark.looptime
-SECTION = "Server: network boot"
 NEIGHBOUR = "127.77.0.66"
 FIRST = BootOptions(minimum_trust="FirstRequest")
 SHORT = Timeouts(race_window=60.0, discovery=400.0, claim_boot=400.0)
@@ -84,7 +83,8 @@ async def _available(world: Plane) -> str:
 
 
 @pytest.mark.behaviour(
-    SECTION, "A neighbour that polls for the script since before the power-on gets nothing, and the machine boots."
+    "Server: network boot",
+    "A neighbour that polls for the script since before the power-on gets nothing, and the machine boots.",
 )
 async def test_a_neighbour_that_polls_before_the_power_on_gets_nothing() -> None:
     """From before the discovery until the tenant's system runs; its requests delay nothing."""
@@ -97,9 +97,9 @@ async def test_a_neighbour_that_polls_before_the_power_on_gets_nothing() -> None
 
 
 @pytest.mark.behaviour(
-    SECTION,
-    "Where the site permits FirstRequest, a neighbour that polls since before the power-on is given no Ignition: the "
-    "machine's own request contests the boot, and the server ends in Error `BootContested`.",
+    "Server: network boot",
+    "With FirstRequest a neighbour that was first gets no Ignition: the machine's own request ends the "
+    "boot, and finally Error BootContested.",
 )
 async def test_a_neighbour_that_is_first_gets_no_ignition() -> None:
     """It gets a script once the BMC shows On, as the site accepts; the Ignition waits, and the machine asks, too."""
@@ -125,9 +125,9 @@ async def _events(world: Plane) -> tuple[Event, ...]:
 
 
 @pytest.mark.behaviour(
-    SECTION,
-    "With trust Lease a neighbour that takes over the leased address can be taken for the machine; the machine's own "
-    "request is then refused with an Event. `minimumBootTrust: OutOfBand` of the claim excludes it.",
+    "Server: network boot",
+    "A claim with `minimumBootTrust: OutOfBand` excludes a neighbour with the leased address: the "
+    "machine is not powered on.",
 )
 async def test_a_neighbour_with_the_leased_address_is_shut_out_by_the_claim() -> None:
     """Nothing in band proves who asks: only a token through the BMC would, so such a claim is not booted without."""
@@ -150,7 +150,7 @@ async def test_a_neighbour_with_the_leased_address_is_shut_out_by_the_claim() ->
 
 
 @pytest.mark.behaviour(
-    SECTION, "A report in the name of a machine needs a token that was served to the machine itself."
+    "Server: network boot", "A report in the name of a machine needs a token that was served to the machine itself."
 )
 async def test_a_neighbour_reports_nothing_in_the_name_of_the_machine() -> None:
     """Neither at the discovery nor at the erasure: it gets no token, and what it invents is refused."""
@@ -187,9 +187,9 @@ async def _forge(neighbour: Neighbour) -> None:
 
 
 @pytest.mark.behaviour(
-    SECTION,
-    "Where the site permits FirstRequest, a neighbour that was first in a sanitization boot cannot report an erasure: "
-    "the boot is contested before its Ignition, with the token for the report, is served.",
+    "Server: network boot",
+    "With FirstRequest a neighbour that was first in a sanitization boot gets no token for a report, so "
+    "it cannot report an erasure.",
 )
 async def test_a_neighbour_with_the_script_of_a_sanitization_reports_no_erasure() -> None:
     """The evidence of each boot is of the machine; while the neighbour polls, the server is not released."""

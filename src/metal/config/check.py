@@ -2,6 +2,7 @@
 
 import ipaddress
 import re
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
 from metal.api.boot_window import Trust
@@ -19,17 +20,8 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 def problem(section: str, name: str, value: object) -> str:
     """Return what is wrong with a value, with the fix; empty if it is valid."""
     text = str(value)
-    if section == "Listen":
-        return "" if name in ("metrics", "events") and not text else _listen(text)
-    if section == "Advertise":
-        is_plain_http = name == "api" and text.startswith("http:")
-        return f"is {text!r}: the API serves https only" if is_plain_http else _url(text)
-    if section == "Enrolment":
-        return _enrolment(name, value)
-    if section in ("BootOptions", "Sanitization", "Adoption"):
-        return _boot(name, text) if section == "BootOptions" else _sanitization(name, text)
-    if section == "Election":
-        return _election(name, value)
+    if section in _SECTIONS:
+        return _SECTIONS[section](name, value)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case with a dot, such as metal.ironcore.dev"
     if name == "namespace" and not _NAMESPACE.fullmatch(text):
@@ -69,9 +61,19 @@ def combination_problem(config: Config) -> str:
     return ""
 
 
-def _boot(name: str, text: str) -> str:
-    if name == "minimum_trust" and text not in tuple(Trust):
-        return f"is {text!r}: write OutOfBand, Lease or FirstRequest"
+def _listener(name: str, value: object) -> str:
+    return "" if name in ("metrics", "events") and not value else _listen(str(value))
+
+
+def _advertised(name: str, value: object) -> str:
+    text = str(value)
+    is_plain_http = name == "api" and text.startswith("http:")
+    return f"is {text!r}: the API serves https only" if is_plain_http else _url(text)
+
+
+def _boot(name: str, value: object) -> str:
+    if name == "minimum_trust" and value not in tuple(Trust):
+        return f"is {str(value)!r}: write OutOfBand, Lease or FirstRequest"
     return ""
 
 
@@ -83,7 +85,8 @@ def _election(name: str, value: object) -> str:
     return ""
 
 
-def _sanitization(name: str, text: str) -> str:
+def _sanitization(name: str, value: object) -> str:
+    text = str(value)
     if name == "unknown_data" and text not in ("Erase", "Trust"):
         return f"is {text!r}: write Erase or Trust"
     if name == "wave" and text == "0":
@@ -158,3 +161,10 @@ def _url(text: str) -> str:
     if parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment:
         return ""
     return f"is {text!r}: write a base URL such as http://192.0.2.1:8082"
+
+
+_SECTIONS: Mapping[str, Callable[[str, object], str]] = {
+    "Listen": _listener, "Advertise": _advertised, "Enrolment": _enrolment, "BootOptions": _boot,
+    "Election": _election, "Sanitization": _sanitization, "Adoption": _sanitization,
+}  # fmt: skip
+"""The check of each section that has one of its own."""

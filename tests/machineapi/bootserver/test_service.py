@@ -167,8 +167,8 @@ async def test_leases_of_other_machines_do_not_count(unleased: World) -> None:
 
 @pytest.mark.behaviour(
     "Server: network boot",
-    "Below the minimum trust of its boot a machine is served neither script nor token (`TrustTooLow`), with an Event; "
-    "with 503, which firmware repeats, while only its lease may not be reported yet.",
+    "Below the minimum trust neither script nor token is served: TrustTooLow, with 503 while the lease "
+    "may not be reported yet.",
 )
 async def test_below_the_minimum_trust_nothing_is_served(unleased: World) -> None:
     """The first asker gets 503 until a lease is reported; then only the leased address is served."""
@@ -206,8 +206,8 @@ async def test_a_boot_of_a_former_version_is_completed(unleased: World) -> None:
 
 @pytest.mark.behaviour(
     "Server: network boot",
-    "With FirstRequest the Ignition is served only after the race window has passed without a second request for the "
-    "script, or once a lease shows that the machine received it.",
+    "With FirstRequest the Ignition is served only after a race window without a second request, or once "
+    "a lease shows the machine.",
 )
 async def test_the_ignition_of_a_first_request_waits_for_the_race_window(unleased: World) -> None:
     """503 with Retry-After, no Secret is read, and the token stays valid."""
@@ -237,7 +237,7 @@ async def test_a_lease_that_is_reported_later_ends_the_wait_for_the_ignition(unl
 
 
 @pytest.mark.behaviour(
-    "Server: network boot", "With FirstRequest no script is served before the BMC shows power On (`MachineOff`)."
+    "Server: network boot", "With FirstRequest no script is served before the BMC shows power On (MachineOff)."
 )
 @pytest.mark.parametrize("power", ["Off", "PoweringOn", ""])
 async def test_nobody_asks_first_while_the_bmc_shows_off(unleased: World, power: str) -> None:

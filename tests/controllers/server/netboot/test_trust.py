@@ -16,7 +16,6 @@ from tests.controllers.server.steps import condition, retry
 from tests.controllers.world import KINDS, World, world
 
 pytestmark = pytest.mark.looptime
-SECTION = "Server: network boot"
 
 
 async def _discovering(w: World) -> None:
@@ -30,9 +29,9 @@ async def _refused_boot(w: World) -> Server:
 
 
 @pytest.mark.behaviour(
-    SECTION,
-    "A machine whose BMC shows no MAC address is not powered on where the minimum trust is Lease (wait `BootTrust`); "
-    "its interfaces are read again, and at the deadline the server enters Error (`BootTrustTooLow`).",
+    "Server: network boot",
+    "With minimum Lease a machine whose BMC shows no MAC address stays off: wait BootTrust, at its "
+    "deadline Error BootTrustTooLow.",
 )
 async def test_without_mac_addresses_of_the_bmc_the_machine_stays_off() -> None:
     """The wait has a deadline and says what would raise the trust; the BMC is asked to switch nothing on."""
@@ -89,9 +88,9 @@ async def test_the_error_ends_when_the_site_requires_less() -> None:
 
 
 @pytest.mark.behaviour(
-    SECTION,
-    "A boot window records the method, and the minimum trust of site and claim, the higher of both; "
-    "the claim's record of the boot and the Event `Booted` have method and trust.",
+    "Server: network boot",
+    "A boot window has the stricter minimum trust of site and claim; the claim's record and the Event "
+    "Booted have method and trust.",
 )
 @pytest.mark.parametrize(
     ("site", "claim", "minimum"),
@@ -114,7 +113,7 @@ async def test_a_claim_only_raises_the_minimum_of_the_site(site: str, claim: str
 
 
 @pytest.mark.behaviour(
-    SECTION, "A claim that requires more trust than a network boot of its server can have is not booted."
+    "Server: network boot", "A claim that requires more trust than a network boot of its server can have is not booted."
 )
 async def test_a_claim_that_requires_a_token_through_the_bmc_waits() -> None:
     """The machine stays off until the deadline; deleting the claim ends it."""
@@ -136,7 +135,7 @@ async def test_a_claim_that_requires_a_token_through_the_bmc_waits() -> None:
 
 
 @pytest.mark.behaviour(
-    "ServerClaim: spec", "`spec.minimumBootTrust` cannot be changed while the claim is bound, and not be dropped."
+    "ServerClaim", "`spec.minimumBootTrust` is immutable once `serverRef` is set, and cannot be removed."
 )
 @pytest.mark.parametrize(
     ("before", "change", "message"),
