@@ -171,7 +171,7 @@ async def test_a_neighbour_reports_nothing_in_the_name_of_the_machine() -> None:
     assert neighbour.tokens == []
     assert {nic.mac_address for nic in server.status.network_interfaces} == set(machine.identity.host_macs)
     assert {nic.source for nic in server.status.network_interfaces} == {"OutOfBand"}
-    assert [one.spec.boot_trust for one in evidence] == ["Lease"]
+    assert [(one.spec.boot_method, one.spec.boot_trust) for one in evidence] == [("IPXE", "Lease")]
     assert "X" not in [drive.serial_number for one in evidence for drive in one.status.drives]
 
 
