@@ -107,7 +107,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
-_PACKAGES = {"promtool": "prometheus"}
+_PACKAGES = {
+    "promtool": "prometheus",
+    "sbverify": "sbsigntool",
+    "mcopy": "mtools",
+    "fsck.vfat": "dosfstools",
+    "/usr/lib/systemd/boot/efi/linuxx64.efi.stub": "systemd-boot-efi",
+}
 """Debian packages of programs that are called otherwise."""
 
 

@@ -66,3 +66,10 @@ def test_a_copy_that_cannot_be_read_counts_as_unknown_data() -> None:
     with pytest.raises(RecordOutdated) as outdated:
         _value("{", CLEAN)
     assert outdated.value.kept.data == "Unknown"
+
+
+@pytest.mark.parametrize("late", [timedelta(microseconds=300), timedelta(minutes=5)])
+def test_an_end_in_the_same_pass_as_the_copy_is_not_older(late: timedelta) -> None:
+    """The copy is written some time after the record was read; data that is accepted then does not become outdated."""
+    copy = _value("", Tenancy(data="Unknown", since=OLD), now=NOW + late)
+    assert _value(copy, Tenancy(data="Accepted", since=NOW, sanitization="None"), now=NOW + late) == ""

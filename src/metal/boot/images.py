@@ -140,7 +140,8 @@ class RegistryImages:
         if path := await self._cache.get(blob.digest):
             return path
         image = await self.resolve(str(blob.image))
-        found = next((part for part in image.parts.blobs if part.digest == blob.digest), None)
+        parts = (*image.parts.blobs, image.parts.uki)
+        found = next((part for part in parts if part and part.digest == blob.digest), None)
         if found is None:
             raise ImageError("ImageNotFound", f"{blob.image.name} has no layer {blob.digest}")
         return await self._cache.ensure(found, self._source(image.pinned, found))

@@ -3,7 +3,7 @@
 A backup can bring back status and annotations of a Server from before a claim. Once that claim is gone, nothing at the
 Server shows that its data is on the drives. The Lease (`system_lease`) is another object, `metalctl restore` does not
 change it, and it is read before everything that changes the machine. Its annotation `metal.ironcore.dev/tenancy` has
-the claim, its policy, `Dirty` or `Unknown`, and since when:
+the claim, its policy, `Dirty` or `Unknown`, and since when by the record's own times:
 
 - It is written when the boot of a claim was recorded and before the machine is touched, and where data is Unknown.
 - It is removed when the data is erased or accepted, or when nothing of the claim was served.
@@ -14,7 +14,7 @@ from datetime import datetime
 
 import msgspec
 
-from metal.api.boot_window import Purpose
+from metal.api.boot_window import BootWindow, Purpose
 from metal.api.server import ServerSpec, ServerStatus
 from metal.api.tenancy import Data, Tenancy
 from metal.machine import kept_tenancy, tenancy
@@ -33,7 +33,9 @@ def value(old: str, spec: ServerSpec, status: ServerStatus, now: datetime) -> st
     known = tenancy.read(spec, status)
     if old and _is_kept(kept_tenancy.rebuilt(old, now), known):
         return old
-    return _copy(known, now) if tenancy.holds_data(known) or is_booting(status, known) else ""
+    if is_booting(status, known):
+        return _copy(known, _latest(known.since, status.boot_window, now))
+    return _copy(known, known.since or now) if tenancy.holds_data(known) else ""
 
 
 def _is_kept(kept: Tenancy, known: Tenancy) -> bool:
@@ -54,7 +56,14 @@ def is_booting(status: ServerStatus, known: Tenancy) -> bool:
     return is_claims and not known.sanitization
 
 
-def _copy(known: Tenancy, now: datetime) -> str:
+def _latest(since: datetime | None, window: BootWindow | None, now: datetime) -> datetime:
+    """The time of the boot, of which a record from before it has no later one."""
+    times = [at for at in (since, window.opened_at if window is not None else None) if at is not None]
+    return max(times, default=now)
+
+
+def _copy(known: Tenancy, since: datetime) -> str:
+    """Its time is one of the record itself, so that no later state of that record is older than its copy."""
     data = Data.UNKNOWN if known.data == Data.UNKNOWN else Data.DIRTY
-    kept = kept_tenancy.Kept(data=data, claim_ref=known.claim_ref, policy=known.policy, since=now)
+    kept = kept_tenancy.Kept(data=data, claim_ref=known.claim_ref, policy=known.policy, since=since)
     return msgspec.json.encode(kept).decode()
