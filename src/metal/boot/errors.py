@@ -17,5 +17,13 @@ class IgnitionError(ValueError):
         self.path, self.problem = path, problem
 
 
+class ButaneUnavailable(IgnitionError):
+    """A document was not converted for a reason that is not in the document. `transient`: a retry may succeed."""
+
+    def __init__(self, problem: str, *, transient: bool = False) -> None:
+        super().__init__("the Butane document", problem)
+        self.transient = transient
+
+
 class ScriptError(ValueError):
     """A value cannot be used in an iPXE script."""

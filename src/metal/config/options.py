@@ -6,6 +6,7 @@ from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
 from metal.api.names import APPROVAL, BOUND_TO
+from metal.boot import butane
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
@@ -105,6 +106,15 @@ class Registries:
     """Registries that images may come from, as host or host:port. The insecure ones are allowed too."""
     cache_size: int = 20 << 30
     """Maximum size of the image cache in bytes. Images in use are never removed. 20 GiB hold some hundred images."""
+
+
+@dataclass(frozen=True)
+class BootOptions:
+    """Network boots."""
+
+    butane: str = butane.PROGRAM
+    """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
+    looked up in PATH. The manager's image has it. Empty converts nothing."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +271,8 @@ class Config:
     """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
+    boot: BootOptions = field(default_factory=BootOptions)
+    """Network boots."""
     identity: Identity = field(default_factory=Identity)
     """Identity of drives."""
     adoption: Adoption = field(default_factory=Adoption)

@@ -14,9 +14,9 @@ from datetime import timedelta
 
 from metal.api.boot_window import BootWindow, Trust
 from metal.api.kinds import Kinds
-from metal.api.names import REPORT_TOKEN_FILE
 from metal.api.server import Server
-from metal.boot import ignition, script
+from metal.boot import script
+from metal.boot.butane import Butane
 from metal.boot.errors import ScriptError
 from metal.boot.images import Images
 from metal.boot.tokens import NewToken, new_token
@@ -56,7 +56,7 @@ class BootService:
     ) -> None:
         retrying = RetryingClient(client, rng=rng)
         self._windows = BootWindowStore(retrying, kinds, directory, clock, rng)
-        self._bootables = Bootables(retrying, kinds)
+        self._bootables = Bootables(retrying, kinds, Butane(settings.butane))
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
         self._race_window = timedelta(seconds=settings.race_window)
@@ -142,9 +142,9 @@ class BootService:
 
         window = step(server.status.boot_window)  # refuse before any Secret is read
         bootable = await self._bootables.of(window)
-        body = await self._bootables.ignition(bootable.config)
-        if boot_window.expects_report(window):
-            body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
+        body = await self._bootables.ignition(
+            bootable.config, token=report if boot_window.expects_report(window) else ""
+        )
         await self._windows.change(server, step)
         return Response(200, body, IGNITION_TYPE)
 
