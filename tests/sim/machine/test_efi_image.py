@@ -7,6 +7,7 @@ import pytest
 from metal.boot.uki.authenticode import Signer
 from metal.boot.uki.image import Ukis
 from metal.boot.uki.iso import iso as own_iso
+from metal.sim.images.registry import fake_image
 from metal.sim.machine import efi_image
 from tests.boot.uki.programs import cached, program, site_key
 from tests.sim.machine.efi import iso, pe, uki
@@ -44,6 +45,17 @@ def test_what_is_no_image_is_none() -> None:
     """Text, a cut header, nothing."""
     for data in (b"", b"<html>", b"MZ", uki()[:80], b"MZ" + b"\xff" * 100):
         assert efi_image.read(data) is None
+
+
+async def test_the_kernels_of_simulated_images_fit_into_a_unified_kernel_image(tmp_path: Path) -> None:
+    """So that a simulated machine runs the same image by each boot method."""
+    image, kernel, initrd = fake_image("demo"), tmp_path / "kernel", tmp_path / "initrd"
+    kernel.write_bytes(image.kernel)
+    initrd.write_bytes(image.initrd)
+    made = await Ukis({"amd64": program(tmp_path / "stub")}).make("amd64", cached(kernel), cached(initrd), "quiet")
+    read = efi_image.read(made.read())
+    assert read is not None
+    assert (read.kernel, read.initrd) == (image.kernel, image.initrd)
 
 
 @pytest.mark.parametrize("signed", [True, False])
