@@ -12,7 +12,8 @@ from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
 from metal.boot.plan import Blob
-from metal.boot.registry_client import RegistryClient, RegistryClientSettings
+from metal.boot.registry.settings import RegistryClientSettings
+from metal.boot.registry_client import RegistryClient
 from tests.boot import registry as oci
 from tests.boot.registry import INITRAMFS, KERNEL, Registry
 

@@ -73,7 +73,7 @@ class Shelf:
     using: int = 0
     open_delay: Callable[[], Any] | None = None
 
-    async def resolve(self, reference: str) -> Image:
+    async def resolve(self, reference: str, *, pinned: bool = False) -> Image:
         self.resolved.append(reference)
         if self.failure is not None:
             raise self.failure

@@ -1,5 +1,8 @@
 """Errors of the boot core."""
 
+UNSIGNED = ("SignatureMissing", "SignatureInvalid")
+"""Reasons of an ImageError for an image that is not signed as the configuration requires."""
+
 
 class ImageError(Exception):
     """An image is not available. `reason` is CamelCase; `transient` says whether a retry may succeed."""

@@ -347,10 +347,32 @@ async def test_a_download_shows_its_progress_and_holds_nobody_up(site: Site) -> 
     assert len(site.world.images.resolved) == 1
 
 
+@pytest.mark.parametrize("reason", ["SignatureMissing", "SignatureInvalid"])
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "An image that is not signed as `registries.keys` requires is an error with the reason `SignatureMissing` or "
+    "`SignatureInvalid`.",
+)
+async def test_an_image_that_is_not_signed_is_a_condition_with_its_own_reason(site: Site, reason: str) -> None:
+    """It is not retried quickly; once it is signed the configuration becomes Ready without any change."""
+    site.world.images.failure = ImageError(reason, "registry.test/os is not signed")
+    await site.server()
+    await site.secret()
+    await site.configure()
+    assert (await site.config()).status.state == "Error"
+    assert await site.condition("ImageValidation") == ("False", reason, "registry.test/os is not signed")
+    tried = len(site.world.images.resolved)
+    await asyncio.sleep(200)
+    assert len(site.world.images.resolved) == tried
+    site.world.images.failure = None
+    await asyncio.sleep(200)
+    assert (await site.config()).status.state == "Ready"
+
+
 async def test_a_silent_registry_holds_up_no_other_configuration(site: Site) -> None:
     """With more unanswered lookups than workers, another configuration is ready at once."""
 
-    async def resolve(reference: str) -> Image:
+    async def resolve(reference: str, *, pinned: bool = False) -> Image:
         if "silent" in reference:
             await asyncio.sleep(30)
         return image()
@@ -518,7 +540,7 @@ async def test_a_new_leader_with_an_empty_cache_takes_no_readiness_back(silent: 
     await site.runtime.stop()
     site.world.images.local = False
 
-    async def never(reference: str) -> Image:
+    async def never(reference: str, *, pinned: bool = False) -> Image:
         await asyncio.sleep(10_000)
         return image()
 

@@ -19,7 +19,7 @@ from metal.api.ipxe import IPXEBootConfig
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition
 from metal.api.server import Server
-from metal.boot.errors import ImageError, ScriptError
+from metal.boot.errors import UNSIGNED, ImageError, ScriptError
 from metal.boot.images import Image, Progress
 from metal.boot.plan import Plan
 from metal.controllers.bootconfig import ipxe_boot_config
@@ -122,7 +122,7 @@ class BootConfigurationReconciler:
         reference = str(pinned.kernel.image) if pinned is not None else config.spec.image
         if not reference:
             raise ImageError("ImageMissing", _image_missing(config))
-        image = await self._resolve(key, reference, config.metadata.generation)
+        image = await self._resolve(key, reference, config.metadata.generation, pinned=pinned is not None)
         if image is None:
             resolving = Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE)
             return self._pending_or_pinned(config, pinned, resolving)
@@ -148,12 +148,12 @@ class BootConfigurationReconciler:
             return finding, None
         return replace(_ready(pinned), recheck_after=finding.recheck_after), pinned
 
-    async def _resolve(self, key: Key, reference: str, generation: int) -> Image | None:
+    async def _resolve(self, key: Key, reference: str, generation: int, *, pinned: bool) -> Image | None:
         memo = self._memos.setdefault(key, Memo())
         if memo.resolved is not None and memo.resolved[:2] == (reference, generation):
             return memo.resolved[2]
         image = await self._lookups.start_or_join(
-            str(key), reference, partial(self.deps.images.resolve, reference), partial(self.wake, key)
+            str(key), reference, partial(self.deps.images.resolve, reference, pinned=pinned), partial(self.wake, key)
         )
         memo.resolved = None if image is None else (reference, generation, image)
         return image
@@ -176,6 +176,8 @@ class BootConfigurationReconciler:
         if exc.transient:
             pause = min(settings.retry * 2 ** min(failures - 1, 16), settings.retry_slow)
             return Finding(PENDING, exc.reason, str(exc), _IMAGE, pause)
+        if exc.reason in UNSIGNED:
+            return Finding(ERROR, exc.reason, str(exc), _IMAGE, settings.retry_slow)
         return Finding(ERROR, "ValidationFailed", f"{exc.reason}: {exc}", _IMAGE, settings.retry_slow)
 
     async def _apply(self, config: ServerBootConfiguration, server: Server, plan: Plan) -> Finding:

@@ -31,6 +31,7 @@ from metal.machine.identity import is_shared
 from metal.machine.interfaces import are_out_of_band, identifying
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
+from metal.machineapi.bootserver.loader_endpoint import LoaderEndpoint
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import Response, text, unavailable
@@ -60,6 +61,7 @@ class BootService:
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
         self._race_window = timedelta(seconds=settings.race_window)
+        self.loaders = LoaderEndpoint(settings.ipxe, refusals)
         self.images = ImageEndpoint(self._windows, self._bootables, images, refusals, settings, clock)
 
     async def chainload(self) -> Response:

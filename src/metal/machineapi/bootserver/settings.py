@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from metal.boot import butane
-from metal.boot.registry_client import RegistryClientSettings
+from metal.boot.registry.settings import RegistryClientSettings
 from metal.machine.boot_window import CONTEST_PERIOD
 
 
@@ -20,6 +20,8 @@ class BootSettings:
     """Folder of the image cache."""
     cache_bytes: int = 20 * 1024**3
     """Size limit of the image cache; about a hundred images."""
+    ipxe: Path = Path("/usr/lib/ipxe")
+    """Folder with iPXE's EFI binaries."""
     remote: RegistryClientSettings = field(default_factory=RegistryClientSettings)
     """Registries and their limits."""
     image_wait: float = 15.0
