@@ -2,11 +2,13 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 from aiohttp import web
+
+from metal.sim.images.efi_program import efi_program
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -26,13 +28,20 @@ class FakeImage:
     initrd: bytes = field(repr=False)
     command_line: str = "console=ttyS0,115200"
     tag: str = "latest"
+    """Empty for an image that is known by its digest only."""
 
 
 def fake_image(repository: str, tag: str = "latest") -> FakeImage:
     """Some kilobytes that depend on the name alone, so that digests are always the same."""
+    former = former_image(repository, tag)
+    return replace(former, kernel=efi_program(former.kernel), tag=tag)
+
+
+def former_image(repository: str, tag: str = "latest") -> FakeImage:
+    """The same as of former versions, whose kernels were no EFI programs: saved objects name it by its digest."""
     kernel = hashlib.sha256(f"kernel {repository}:{tag}".encode()).digest() * 128
     initrd = hashlib.sha256(f"initrd {repository}:{tag}".encode()).digest() * 512
-    return FakeImage(repository, kernel, initrd, tag=tag)
+    return FakeImage(repository, kernel, initrd, tag="")
 
 
 class ImageStore:
@@ -42,7 +51,7 @@ class ImageStore:
         self.blobs: dict[str, bytes] = {}
         self.manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
         self.requests = 0
-        for image in images if images is not None else map(fake_image, NAMES):
+        for image in images if images is not None else (*map(former_image, NAMES), *map(fake_image, NAMES)):
             self.add(image)
 
     def __repr__(self) -> str:
@@ -56,7 +65,8 @@ class ImageStore:
             image, {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}
         )
         entry = manifest | {"platform": {"architecture": "amd64", "os": "linux"}}
-        index = self._manifest(image, {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}, image.tag)
+        tags = (image.tag,) if image.tag else ()
+        index = self._manifest(image, {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}, *tags)
         return str(index["digest"])
 
     def _blob(self, content: bytes, media_type: str) -> dict[str, Any]:
