@@ -191,7 +191,8 @@ class Scope(StatusScope[Server]):
     def fail(self, reason: str, message: str, operation: str = "") -> Requeue:
         """Enter Error: `message` says what failed, what was awaited, and what to do; the retry command is added.
 
-        Its first sentence is what `status.waitingFor` has. `operation` is the operation on the BMC that failed, if it was one.
+        Its first sentence is what `status.waitingFor` has. `operation` is the operation on the BMC that failed, if it
+        was one.
         """
         annotation = f"{self.context.kinds.key(OPERATION)}=retry"
         retry = f"{purpose_of_retry(reason)}: kubectl annotate servers {self.name} {annotation}"

@@ -90,7 +90,7 @@ async def record_kept(scope: Scope, claim: ServerClaim) -> None:
         ConditionType.BOOT_ASSUMED,
         True,
         "DataKept",
-        "the data of a former claim was kept for this one, which counts as booted, so that no network boot overwrites it",
+        "the data of a former claim was kept for this one, which counts as booted: no network boot overwrites it",
     )
     await scope.commit()
     await scope.require_in_charge(again=True)
