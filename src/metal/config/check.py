@@ -2,15 +2,17 @@
 
 import ipaddress
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from metal.api.sanitization import Firmware, Policy
+from metal.config import check_registries
 from metal.config.options import Config
 from metal.machine.placeholders import plain
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/\[\]-]*")
-_REGISTRY = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?")
 _LEASE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -23,10 +25,8 @@ def problem(section: str, name: str, value: object) -> str:
     if section == "Advertise":
         is_plain_http = name == "api" and text.startswith("http:")
         return f"is {text!r}: the API serves https only" if is_plain_http else _url(text)
-    if section == "Enrolment":
-        return _enrolment(name, value)
-    if section in ("Election", "Sanitization", "Adoption"):
-        return _election(name, value) if section == "Election" else _sanitization(name, text)
+    if section in _OWN:
+        return _OWN[section](name, value)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case with a dot, such as metal.ironcore.dev"
     if name == "namespace" and not _NAMESPACE.fullmatch(text):
@@ -57,7 +57,7 @@ def combination_problem(config: Config) -> str:
             "election: leaseDuration must be longer than renewDeadline, which must be longer than two retryPeriods; "
             "otherwise two leaders could act, or one lost request would end the leadership"
         )
-    return ""
+    return check_registries.combination_problem(config.registries)
 
 
 def _election(name: str, value: object) -> str:
@@ -68,7 +68,8 @@ def _election(name: str, value: object) -> str:
     return ""
 
 
-def _sanitization(name: str, text: str) -> str:
+def _sanitization(name: str, value: object) -> str:
+    text = str(value)
     if name == "unknown_data" and text not in ("Erase", "Trust"):
         return f"is {text!r}: write Erase or Trust"
     if name == "wave" and text == "0":
@@ -85,8 +86,6 @@ def _sanitization(name: str, text: str) -> str:
 
 
 def _list(name: str, values: tuple[str, ...]) -> str:
-    if name in ("insecure", "allowed"):
-        return _registries(values)
     if name == "non_unique_drives" and not all(map(plain, values)):
         return "has an entry without letters and digits: write serial numbers or models of drives"
     return _namespaces(values) if name == "enforced_namespaces" else ""
@@ -103,11 +102,6 @@ def _enrolment(name: str, value: object) -> str:
     if name == "expected" and isinstance(value, tuple) and not all(text.strip() for text in value):
         return "has an empty entry: write MAC addresses and serial numbers"
     return ""
-
-
-def _registries(names: tuple[str, ...]) -> str:
-    wrong = [name for name in names if not _REGISTRY.fullmatch(name)]
-    return f"has {wrong[0]!r}: write host or host:port, without a scheme or a path" if wrong else ""
 
 
 def _namespaces(names: tuple[str, ...]) -> str:
@@ -143,3 +137,15 @@ def _url(text: str) -> str:
     if parts.scheme in ("http", "https") and parts.hostname and not parts.query and not parts.fragment:
         return ""
     return f"is {text!r}: write a base URL such as http://192.0.2.1:8082"
+
+
+_OWN: Mapping[str, Callable[[str, Any], str]] = {
+    "Enrolment": _enrolment,
+    "Election": _election,
+    "Sanitization": _sanitization,
+    "Adoption": _sanitization,
+    "Registries": check_registries.problem,
+    "RegistryServer": check_registries.problem,
+    "SigningKeys": check_registries.problem,
+}
+"""Sections and entries of lists whose values are validated by a function of their own."""

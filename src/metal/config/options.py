@@ -6,6 +6,8 @@ from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
 from metal.api.names import APPROVAL, BOUND_TO
+from metal.boot import butane
+from metal.boot.registry.settings import RegistryClientSettings, RegistryServer, SigningKeys
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
@@ -103,8 +105,30 @@ class Registries:
     """Registries (host or host:port) that are accessed over plain http. All others require https."""
     allowed: tuple[str, ...] = ("ghcr.io",)
     """Registries that images may come from, as host or host:port. The insecure ones are allowed too."""
+    auth_file: str = ""
+    """File with credentials of registries: a docker config JSON with the key auths. Read again when it changes. The
+    longest key that an image begins with applies, as in containers-auth.json."""
+    auth_secret: str = ""
+    """Secret in `namespace` with credentials of registries, of type kubernetes.io/dockerconfigjson. Read again every
+    30 seconds, and when a registry rejects credentials. Of equally long keys the one in authFile applies."""
+    servers: tuple[RegistryServer, ...] = ()
+    """Registries and mirrors with a certificate authority, mirrors, a token service or a limit of their own."""
+    keys: tuple[SigningKeys, ...] = ()
+    """Public keys that images must be signed with (cosign). Images without an entry need no signature."""
     cache_size: int = 20 << 30
     """Maximum size of the image cache in bytes. Images in use are never removed. 20 GiB hold some hundred images."""
+
+
+@dataclass(frozen=True)
+class BootOptions:
+    """Network boots."""
+
+    butane: str = butane.PROGRAM
+    """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
+    looked up in PATH. The manager's image has it. Empty converts nothing."""
+    ipxe_folder: str = "/usr/lib/ipxe"
+    """Folder with iPXE's EFI binaries, which the boot server sends to firmware that boots by HTTP: snponly.efi for
+    x86-64 and arm64-efi/snponly.efi for arm64. The default is that of Debian's package ipxe. See docs/dhcp.md."""
 
 
 @dataclass(frozen=True)
@@ -261,6 +285,8 @@ class Config:
     """Which BMCs are enrolled."""
     registries: Registries = field(default_factory=Registries)
     """Registries of images."""
+    boot: BootOptions = field(default_factory=BootOptions)
+    """Network boots."""
     identity: Identity = field(default_factory=Identity)
     """Identity of drives."""
     adoption: Adoption = field(default_factory=Adoption)
@@ -316,6 +342,11 @@ class Config:
             namespace=self.namespace, interval=b.check_interval, workers=b.workers, auto_reset=b.auto_reset,
             reset_after=b.reset_after, event_url=self.event_url, event_slowdown=float(b.event_slowdown),
         )  # fmt: skip
+
+    def registry_settings(self) -> RegistryClientSettings:
+        """Return how registries are accessed."""
+        r = self.registries
+        return RegistryClientSettings(allowed=r.allowed, insecure=r.insecure, servers=r.servers, keys=r.keys)
 
     @property
     def silent_budget(self) -> int:
