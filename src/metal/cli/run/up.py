@@ -64,6 +64,12 @@ _FILES = 1 << 16
     default=None,
     help="Address:port of the registry. Defaults to 127.0.0.1:10000.",
 )
+@click.option(
+    "--metrics-listen",
+    callback=address,
+    default=None,
+    help="Address:port of metrics and probes. Defaults to 127.0.0.1:8080.",
+)
 @logs.log_options
 def command(
     data: Path,
