@@ -194,6 +194,7 @@ class Manager:
         return BootSettings(
             base_url=config.boot_url, cache=self.parts.image_cache, cache_bytes=config.registries.cache_size,
             race_window=config.timeouts.race_window, butane=config.boot.butane, ipxe=Path(config.boot.ipxe_folder),
+            architecture=config.boot.default_architecture,
         )  # fmt: skip
 
     def _images(self) -> ImageSource:

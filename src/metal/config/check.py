@@ -75,6 +75,8 @@ def _advertised(name: str, value: object) -> str:
 def _boot(name: str, value: object) -> str:
     if name == "minimum_trust" and value not in tuple(Trust):
         return f"is {str(value)!r}: write OutOfBand, Lease or FirstRequest"
+    if name == "default_architecture" and value not in ("amd64", "arm64"):
+        return f"is {str(value)!r}: write amd64 or arm64"
     return ""
 
 

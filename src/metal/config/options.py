@@ -123,6 +123,9 @@ class Registries:
 class BootOptions:
     """Network boots."""
 
+    default_architecture: str = "amd64"
+    """Architecture, as OCI names it, of servers whose inventory names none: amd64 or arm64. Images are chosen for it.
+    The label metal.ironcore.dev/architecture of a Server takes precedence. Most BMCs name the architecture."""
     butane: str = butane.PROGRAM
     """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
     looked up in PATH. The manager's image has it. Empty converts nothing."""

@@ -50,6 +50,8 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
     "--power", type=click.FloatRange(0), default=_OPTIONS.power, show_default=True, help="Seconds of a power change."
 )
 @click.option("--boot", type=click.FloatRange(0), default=_OPTIONS.boot, show_default=True, help="Seconds of a boot.")
+@click.option("--arm64", type=click.IntRange(0), default=0, show_default=True,
+              help="Number of machines with arm64 processors.")  # fmt: skip
 @click.option(
     "--fault", "wanted", multiple=True, callback=_fault, metavar="NAME=COUNT",
     help=f"Machines with a fault: {', '.join(faults.NAMES)}.",
@@ -82,7 +84,7 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
     settings = FleetSettings(boot_url=given["boot_url"].rstrip("/"), offset=offset)
     options = Options(
         power=given["power"], boot=given["boot"], latency=given["latency"] / 1000, scheme=given["scheme"],
-        port=given["port"], carriers=given["carriers"],
+        port=given["port"], carriers=given["carriers"], arm64=given["arm64"],
     )  # fmt: skip
     try:
         fleet = Fleet(count, seed=seed, options=options, settings=settings)
