@@ -5,8 +5,8 @@ machine on. The script goes to an address that DHCP leased to one of the MAC add
 where the window permits the trust FirstRequest, and no such lease is known, it goes to the first requester after the
 BMC has shown power On; a second requester stops the boot, and the Ignition waits until that did not happen. The script
 carries a token for image and Ignition; fetching the Ignition spends it, and a root file system that is fetched later
-has a token of its own. Each step is a conditional write of the boot window, so that of two concurrent requests, also on two
-replicas, one succeeds. Nothing is kept in memory.
+has a token of its own. Each step is a conditional write of the boot window, so that of two concurrent requests, also on
+two replicas, one succeeds. Nothing is kept in memory.
 """
 
 import asyncio
