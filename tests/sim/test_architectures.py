@@ -23,7 +23,7 @@ def _booted(world: Plane, machine: Machine) -> list[str]:
 
 def _content(repository: str, architecture: str) -> str:
     image = fake_image(repository)
-    return hashlib.sha256(kernels.mark(architecture) + image.kernel + image.initrd).hexdigest()
+    return hashlib.sha256(kernels.of_architecture(image.kernel, architecture) + image.initrd).hexdigest()
 
 
 @pytest.mark.behaviour(

@@ -135,6 +135,11 @@ class BootOptions:
     ipxe_folder: str = "/usr/lib/ipxe"
     """Folder with iPXE's EFI binaries, which the boot server sends to firmware that boots by HTTP: snponly.efi for
     x86-64 and arm64-efi/snponly.efi for arm64. The default is that of Debian's package ipxe. See docs/dhcp.md."""
+    minimum_trust: str = _SERVER.minimum_trust
+    """How far it must be known that the server itself is booted, before anything is served: OutOfBand (the token goes
+    through its BMC), Lease (the DHCP server reports its leases, and the address was leased to a MAC address that the
+    BMC shows) or FirstRequest (the first client that asks; another machine on the boot network can be taken for the
+    server, and each boot waits for timeouts.raceWindow). A claim can require more."""
 
 
 @dataclass(frozen=True)
@@ -376,6 +381,7 @@ class Config:
             probe_bundle=probe_bundle, resync=t.resync, graceful_timeout=t.graceful, power_timeout=t.power,
             boot_config_timeout=t.boot_config, discovery_timeout=t.discovery, claim_boot_timeout=t.claim_boot,
             race_window=t.race_window, boot_attempts=self.boot_attempts, boot_retry=t.boot_retry, bmc_timeout=t.bmc,
+            minimum_trust=self.boot.minimum_trust,
             non_unique_drives=frozenset(map(placeholders.plain, self.identity.non_unique_drives)),
             unknown_data=self.adoption.unknown_data, adoption_wave=self.adoption.wave,
             sanitization_policy=s.policy, sanitization_opt_out=s.opt_out, sanitization_timeout=s.timeout,

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from metal.api.boot_window import BootWindow
+from metal.api.boot_window import BootWindow, Method
 from metal.api.kinds import Kinds
 from metal.api.names import OPERATION
 from metal.api.server import FailingOperation, PowerRequest, Server, State
@@ -10,13 +10,16 @@ from metal.cli.objects.events import EventSummary
 from metal.cli.why.advice import FAILURES, WAITS, Advice
 from metal.cli.why.explanation import Explanation, ago, deadline, stamp
 from metal.cli.why.remedies import remedies
+from metal.controllers.server.bmc.inventory import CHANGED as HARDWARE_CHANGED
 from metal.controllers.server.duplicates import IN_CHARGE
 from metal.controllers.server.finalize import IGNORE
-from metal.controllers.server.reasons import ConditionType
+from metal.controllers.server.reasons import ConditionType, purpose_of_retry
 from metal.machine import tenancy
 
 _EXPLAINED_ELSEWHERE = ("Ready", "Sanitized", "DriveOwed", ConditionType.BMC_OPERATIONAL)
 """Conditions whose content other sentences have."""
+_NORMAL = (HARDWARE_CHANGED,)
+"""Conditions that are False in normal operation."""
 
 
 def explain(server: Server, events: list[EventSummary], names: Kinds, now: datetime) -> Explanation:
@@ -97,7 +100,9 @@ def _tried(explanation: Explanation, server: Server, now: datetime) -> None:
     _failing(explanation, server, now)
     boot = tenancy.of(server).boot
     if boot is not None and boot.booted_at is not None:
-        explanation.tried.append(f"The claim's image {boot.image or '(unknown)'} booted {ago(boot.booted_at, now)}.")
+        how = f" (method {boot.method}, trust {boot.trust})" if boot.method and boot.trust else ""
+        image = boot.image or "(unknown)"
+        explanation.tried.append(f"The claim's image {image} booted {ago(boot.booted_at, now)}{how}.")
         if boot.requested_generation > boot.boot_generation:
             explanation.doing.append(
                 f"The claim requests another network boot (bootGeneration {boot.requested_generation})."
@@ -106,7 +111,7 @@ def _tried(explanation: Explanation, server: Server, now: datetime) -> None:
 
 def _failing(explanation: Explanation, server: Server, now: datetime) -> None:
     status = server.status
-    said = f"{status.waiting_for} {status.failure.message if status.failure else ''}"
+    said = _said(server)
     for known in status.failing_operations:
         explanation.tried.append(_attempts(known, now, has_message=known.message not in said))
     if status.failing_operations:
@@ -118,6 +123,12 @@ def _failing(explanation: Explanation, server: Server, now: datetime) -> None:
             }
             for known in status.failing_operations
         ]  # fmt: skip
+
+
+def _said(server: Server) -> str:
+    """What the explanation of the wait and of the failure contains."""
+    status = server.status
+    return f"{status.waiting_for} {status.failure.message if status.failure else ''}".strip()
 
 
 def _attempts(known: FailingOperation, now: datetime, *, has_message: bool) -> str:
@@ -132,9 +143,12 @@ def _attempts(known: FailingOperation, now: datetime, *, has_message: bool) -> s
 
 
 def _boot(window: BootWindow, now: datetime) -> str:
-    steps = [f"a network boot ({window.purpose}, {window.image}) started {ago(window.opened_at, now)}"]
+    method, minimum = window.method or Method.IPXE, window.minimum_trust
+    kind = f"{window.purpose}, {method}, {window.image}" + (f", minimum trust {minimum}" if minimum else "")
+    steps = [f"a network boot ({kind}) started {ago(window.opened_at, now)}"]
     if window.script_served_at is not None:
-        steps.append(f"the script was served to {window.client_address} {ago(window.script_served_at, now)}")
+        how = f" with trust {window.trust}" if window.trust else ""
+        steps.append(f"the script was served to {window.client_address}{how} {ago(window.script_served_at, now)}")
     if window.ignition_served_at is not None:
         steps.append(f"the Ignition was served {ago(window.ignition_served_at, now)}")
     if window.reported_at is not None:
@@ -161,18 +175,19 @@ def _failure(explanation: Explanation, server: Server) -> None:
     }  # fmt: skip
     _add(explanation, FAILURES.get(failure.reason), failure.message, server)
     if not any("metalctl retry" in one for one in explanation.advice):
-        explanation.advice.append(f"To try again without waiting for that: metalctl retry {server.metadata.name}")
+        explanation.advice.append(f"{purpose_of_retry(failure.reason)}: metalctl retry {server.metadata.name}")
 
 
 def _conditions(explanation: Explanation, server: Server) -> None:
+    said = _said(server)
     for condition in server.status.conditions:
         if (condition.type, condition.status) == ("DriveOwed", "True") and not server.status.waiting_for:
             explanation.doing.append(f"DriveOwed ({condition.reason}): {condition.message}.")
         if condition.type == ConditionType.DUPLICATE_SYSTEM and condition.reason == IN_CHARGE:
             explanation.doing.append(f"{condition.message}.")
             explanation.advice.extend(remedies(condition.message))
-        explained = server.status.waiting_for and condition.message in server.status.waiting_for
-        if condition.status == "False" and condition.type not in _EXPLAINED_ELSEWHERE and not explained:
+        explained = condition.type in (*_EXPLAINED_ELSEWHERE, *_NORMAL) or (said and condition.message in said)
+        if condition.status == "False" and not explained:
             explanation.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")
 
 

@@ -17,6 +17,7 @@ class WaitFor(StrEnum):
     BOOT_CONFIRMATION = "BootConfirmation"
     BOOT_OVERRIDE = "BootOverride"
     BOOT_RETRY = "BootRetry"
+    BOOT_TRUST = "BootTrust"
     CLAIM_BOOT = "ClaimBoot"
     CUSTOM_RESOURCE_DEFINITIONS = "CustomResourceDefinitions"
     DRIVE_OWED = "DriveOwed"
@@ -43,6 +44,7 @@ class Reason(StrEnum):
     BOOT_CONFIGURATION_NOT_READY = "BootConfigurationNotReady"
     BOOT_CONTESTED = "BootContested"
     BOOT_OVERRIDE_KEPT = "BootOverrideKept"
+    BOOT_TRUST_TOO_LOW = "BootTrustTooLow"
     EVIDENCE_LOST = "EvidenceLost"
     FORMER_TENANT = "FormerTenant"
     """Of an earlier version; now the wait FormerTenant."""
@@ -55,6 +57,20 @@ class Reason(StrEnum):
     SANITIZATION_OWED = "SanitizationOwed"
     SIGNING_KEY_UNUSABLE = "SigningKeyUnusable"
     STATUS_OUTDATED = "StatusOutdated"
+
+
+ERASED_BY_RETRY = frozenset({Reason.EVIDENCE_LOST, Reason.SANITIZATION_OWED, Reason.STATUS_OUTDATED})
+"""Failures after which operation=retry does nothing but erase the drives."""
+
+
+def purpose_of_retry(reason: str) -> str:
+    """What a retry after this failure is for, as the beginning of a sentence that ends with the command."""
+    return "To erase the data" if reason in ERASED_BY_RETRY else "To try again"
+
+
+def summary(reason: str, message: str) -> str:
+    """A failure for `status.waitingFor`, a column of `kubectl get`: what happened, without what to do about it."""
+    return f"{reason}: {message.split('. ', 1)[0]}"
 
 
 class ConditionType(StrEnum):

@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 from aiohttp import web
 
 from metal.sim import kernels
+from metal.sim.images.efi_program import efi_program
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -34,15 +35,22 @@ class FakeImage:
     squashfs: bytes = field(default=b"", repr=False)
     """Root file system that the operating system fetches; none when empty."""
     tag: str = "latest"
+    """Empty for an image that is known by its digest only."""
     architectures: tuple[str, ...] = ARCHITECTURES
-    """The kernel of each begins with its mark."""
+    """There is a manifest for each, whose kernel and config name it; none is named when this is empty."""
 
 
 def fake_image(repository: str, tag: str = "latest") -> FakeImage:
     """Some kilobytes that depend on the name alone, so that digests are always the same."""
+    former = former_image(repository, tag)
+    return replace(former, kernel=efi_program(former.kernel), tag=tag, architectures=ARCHITECTURES)
+
+
+def former_image(repository: str, tag: str = "latest") -> FakeImage:
+    """The same as of former versions, whose kernels were no EFI programs: saved objects name it by its digest."""
     kernel = hashlib.sha256(f"kernel {repository}:{tag}".encode()).digest() * 128
     initrd = hashlib.sha256(f"initrd {repository}:{tag}".encode()).digest() * 512
-    return FakeImage(repository, kernel, initrd, tag=tag)
+    return FakeImage(repository, kernel, initrd, tag="", architectures=())
 
 
 class ImageStore:
@@ -52,7 +60,7 @@ class ImageStore:
         self.blobs: dict[str, bytes] = {}
         self.manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
         self.requests = 0
-        for image in images if images is not None else map(fake_image, NAMES):
+        for image in images if images is not None else (*map(former_image, NAMES), *map(fake_image, NAMES)):
             self.add(image)
 
     def __repr__(self) -> str:
@@ -60,13 +68,14 @@ class ImageStore:
 
     def add(self, image: FakeImage) -> str:
         """Store an image as index, manifest, config and layers; returns the index's digest."""
-        entries = [self._entry(image, architecture) for architecture in image.architectures]
-        index = self._manifest(image, {"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}, image.tag)
+        entries = [self._entry(image, architecture) for architecture in image.architectures or ("amd64",)]
+        tags = (image.tag,) if image.tag else ()
+        index = self._manifest(image, {"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}, *tags)
         return str(index["digest"])
 
     def _entry(self, image: FakeImage, architecture: str) -> dict[str, Any]:
-        config = {"commandLine": image.command_line, "architecture": architecture}
-        kernel = kernels.mark(architecture) + image.kernel
+        config = {"commandLine": image.command_line} | ({"architecture": architecture} if image.architectures else {})
+        kernel = kernels.of_architecture(image.kernel, architecture)
         body: dict[str, Any] = {
             "schemaVersion": 2, "mediaType": MANIFEST, "config": self._blob(msgspec.json.encode(config), CONFIG),
             "layers": [self._blob(kernel, KERNEL), self._blob(image.initrd, INITRAMFS)],

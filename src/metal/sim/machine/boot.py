@@ -94,7 +94,7 @@ class Firmware:
         if override.enabled == "Once" and not machine.faults.ignores_once:
             machine.state.override = Override(mode=override.mode, http_boot_uri=override.http_boot_uri)
             machine.note("override", enabled="Disabled", target="None", by="firmware")
-        return machine.has_medium and not override.is_network and not ignored
+        return machine.has_medium and not ignored
 
     async def _http_boot(self) -> Loaded | None:
         """UEFI HTTP boot: the network is configured by DHCP, the URL is the BMC's. Raises Shell."""

@@ -11,7 +11,7 @@ from metal.bmc.power import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.bmc import inventory, reported_interfaces
 from metal.controllers.server.netboot import boot
-from metal.controllers.server.netboot.progress import has_succeeded
+from metal.controllers.server.netboot.progress import described, has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
@@ -58,7 +58,9 @@ async def run(scope: Scope) -> Requeue:
     if outstanding is not None:
         return outstanding
     inventory.record(scope)
-    scope.condition(ConditionType.DISCOVERED, True, "ProbeReported", "the probe reported this machine's hardware")
+    window = scope.status.boot_window
+    how = f" ({described(window)})" if window is not None else ""
+    scope.condition(ConditionType.DISCOVERED, True, "ProbeReported", f"the probe reported this machine's hardware{how}")
     return scope.transition(State.AVAILABLE, "discovered; the server can be claimed")
 
 
