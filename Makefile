@@ -79,6 +79,10 @@ bench: setup ## measure enrolment and claims with simulated machines (ARGS="-n 1
 kubectl: ## find kubectl, or build one, for the tests that use the real one
 	@echo "kubectl for the tests: $$(tools/kubectl)"
 
+.PHONY: butane
+butane: ## find butane, or build it once with Go, for the tests that use the real one
+	@echo "butane for the tests: $$(tools/butane)"
+
 .PHONY: kube
 kube: ## find a real kube-apiserver (KUBEBUILDER_ASSETS), or build one once with Go, for the tests that use it
 	@tools/kube

@@ -20,6 +20,7 @@ from metal.codegen.crd import crds
 from metal.codegen.crd_files import to_yaml
 from metal.codegen.rbac import NAMESPACE, roles
 from metal.config import Config
+from metal.config.entries import entry_class, required
 from metal.config.load import key_of
 
 CHART = Path(__file__).resolve().parent / "metal-operator"
@@ -100,9 +101,16 @@ def _section(section: Any, prefix: str) -> dict[str, Any]:
             continue
         value = getattr(section, field.name)
         nested = dataclasses.is_dataclass(value)
-        found[key] = _section(value, f"{prefix}{key}.") if nested else dict(_TYPES[hints[field.name]])
+        found[key] = _section(value, f"{prefix}{key}.") if nested else _type(hints[field.name])
         found[key]["description"] = docs[field.name]
     return {"type": "object", "additionalProperties": False, "properties": found}
+
+
+def _type(hint: Any) -> dict[str, Any]:
+    entry = entry_class(hint)
+    if entry is None:
+        return dict(_TYPES[hint])
+    return {"type": "array", "items": _section(entry(), "") | {"required": list(map(key_of, required(entry)))}}
 
 
 def _readme(path: Path) -> str:

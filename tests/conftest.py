@@ -60,11 +60,14 @@ async def _at_once(work: Callable[P, T], /, *args: P.args, **more: P.kwargs) -> 
     return work(*args, **more)
 
 
-_BUILT_KUBECTL = sorted(Path(__file__).parent.parent.glob(".cache/kubectl/*/kubectl"))
+_BUILT = ("kubectl", "butane")
+"""Programs that `make` builds when they are not on this machine."""
 _LEFT_OUT: dict[str, int] = {}
 
-if not os.environ.get("KUBECTL") and not shutil.which("kubectl") and _BUILT_KUBECTL:
-    os.environ["KUBECTL"] = str(_BUILT_KUBECTL[-1])
+for _name in _BUILT:
+    _found = sorted(Path(__file__).parent.parent.glob(f".cache/{_name}/*/{_name}"))
+    if _found and not os.environ.get(_name.upper()) and not shutil.which(_name):
+        os.environ[_name.upper()] = str(_found[-1])
 
 
 @pytest.hookimpl(wrapper=True)
@@ -107,7 +110,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = kept
 
 
-_PACKAGES = {"promtool": "prometheus"}
+_PACKAGES = {
+    "promtool": "prometheus",
+    "sbverify": "sbsigntool",
+    "mcopy": "mtools",
+    "fsck.vfat": "dosfstools",
+    "/usr/lib/systemd/boot/efi/linuxx64.efi.stub": "systemd-boot-efi",
+}
 """Debian packages of programs that are called otherwise."""
 
 
@@ -119,5 +128,5 @@ def _present(program: str) -> bool:
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what did not run, and how to make it run."""
     for program, count in sorted(_LEFT_OUT.items()):
-        way = "make kubectl" if program == "kubectl" else f"apt-get install {_PACKAGES.get(program, program)}"
+        way = f"make {program}" if program in _BUILT else f"apt-get install {_PACKAGES.get(program, program)}"
         terminalreporter.write_line(f"{count} tests did not run: {program} is not on this machine ({way})", yellow=True)

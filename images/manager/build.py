@@ -21,7 +21,7 @@ if not __package__:  # started as a file
 
 from images import debian, rootfs, tree
 from images.debian import BuildError
-from images.manager import container, python, root, sbom
+from images.manager import butane, container, python, root, sbom
 
 TOP = python.TOP
 HERE = Path(__file__).resolve().parent
@@ -42,6 +42,7 @@ class Plan:
     version: str
     revision: str
     epoch: int
+    butane: Path
 
     def root_digest(self) -> str:
         """Names Debian's part."""
@@ -52,7 +53,8 @@ class Plan:
         code = _files(*sorted(HERE.glob("*")), *sorted(HERE.parent.glob("*.py")))
         inputs = _files(TOP / "uv.lock", TOP / "pyproject.toml", TOP / "README.md", TOP / "LICENSE")
         sources = [(name, entry.data.hex()) for name, entry in _sources().items()]
-        return _digest(self.root_digest(), self.revision, self.epoch, code, inputs, sources)
+        program = _files(self.butane / "butane")
+        return _digest(self.root_digest(), self.revision, self.epoch, code, inputs, sources, program)
 
     def labels(self) -> dict[str, str]:
         """What the image says about itself (OCI image spec, annotations)."""
@@ -75,7 +77,7 @@ def make_plan() -> Plan:
     if _git("status", "--porcelain", "--untracked-files=normal", "--", "src", "uv.lock", "pyproject.toml", "images"):
         revision += "-dirty"
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or _git("log", "-1", "--format=%ct"))
-    return Plan(listed, root.versions(listed), version, revision, epoch)
+    return Plan(listed, root.versions(listed), version, revision, epoch, butane.build())
 
 
 def build(plan: Plan, cache: Path) -> Path:
@@ -110,8 +112,10 @@ def assemble(plan: Plan, cache: Path) -> tuple[tree.Tree, str]:
     contents = root.contents(debs)
     site, distributions = python.contents(TOP)
     tree.overlay(contents, site)
+    programs, modules = butane.contents(plan.butane)
+    tree.overlay(contents, programs)
     tree.overlay(contents, rootfs.byte_code(contents, also=[python.SITE]))
-    bill = sbom.document(root.packages(debs), distributions, plan.version, plan.epoch)
+    bill = sbom.document(root.packages(debs), distributions, modules, plan.version, plan.epoch)
     contents[SBOM] = tree.file(bill.encode())
     tree.add_parents(contents)
     return contents, bill

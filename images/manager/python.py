@@ -25,7 +25,7 @@ sys.exit(main())
 
 @dataclass(frozen=True)
 class Distribution:
-    """What the bill of materials says of a Python package."""
+    """What the bill of materials says of a Python package or a Go module."""
 
     name: str
     version: str

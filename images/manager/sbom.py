@@ -14,13 +14,20 @@ from images.manager.root import Package
 NAME = "metal-operator"
 
 
-def document(packages: Iterable[Package], distributions: Iterable[Distribution], version: str, epoch: int) -> str:
-    """The document: one entry for each Debian and Python package, and one for the image that contains them.
+def document(
+    packages: Iterable[Package],
+    distributions: Iterable[Distribution],
+    modules: Iterable[Distribution],
+    version: str,
+    epoch: int,
+) -> str:
+    """The document: one entry for each Debian and Python package and Go module, and one for the image.
 
     The same packages, version and time (seconds since 1970) give the same bytes.
     """
     described = _image(version)
     contained = [_debian(one) for one in packages] + [_python(one) for one in distributions]
+    contained += [_go(one) for one in modules]
     relations = [_relation("SPDXRef-DOCUMENT", "DESCRIBES", described)]
     relations += [_relation(described["SPDXID"], "CONTAINS", one) for one in contained]
     digest = hashlib.sha256(json.dumps([version, contained]).encode()).hexdigest()[:32]
@@ -57,6 +64,10 @@ def _debian(one: Package) -> dict[str, Any]:
 def _python(one: Distribution) -> dict[str, Any]:
     name = re.sub(r"[-_.]+", "-", one.name).lower()
     return _package("python", one.name, one.version, one.license, f"pkg:pypi/{name}@{quote(one.version, safe='')}")
+
+
+def _go(one: Distribution) -> dict[str, Any]:
+    return _package("go", one.name, one.version, one.license, f"pkg:golang/{one.name}@{quote(one.version, safe='')}")
 
 
 def _package(kind: str, name: str, version: str, license_: str, reference: str = "") -> dict[str, Any]:

@@ -19,11 +19,13 @@ from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
 from metal.boot.images import Images, RegistryImages
-from metal.boot.registry_client import RegistryClient, RegistryClientSettings
+from metal.boot.registry.credentials import AuthFile, CredentialSource
+from metal.boot.registry_client import RegistryClient
 from metal.config import Config, shared_options
 from metal.config.check import split_listen
 from metal.controllers.bmc.watches import setup_bmcs
 from metal.controllers.bmcsecret.watches import setup_bmc_secrets
+from metal.controllers.bootconfig.registry_secret import AuthSecret
 from metal.controllers.bootconfig.watches import setup_boot_configs
 from metal.controllers.claim.settings import ClaimSettings
 from metal.controllers.claim.watches import setup_claims
@@ -191,17 +193,23 @@ class Manager:
         config = self.config
         return BootSettings(
             base_url=config.boot_url, cache=self.parts.image_cache, cache_bytes=config.registries.cache_size,
-            race_window=config.timeouts.race_window,
+            race_window=config.timeouts.race_window, butane=config.boot.butane, ipxe=Path(config.boot.ipxe_folder),
         )  # fmt: skip
 
     def _images(self) -> ImageSource:
         if self.parts.images is not None:
             return self.parts.images
-        listed = self.config.registries
-        remote = self.parts.remote or RegistryClient(
-            RegistryClientSettings(allowed=listed.allowed, insecure=listed.insecure)
-        )
-        return RegistryImages(remote, BlobCache(self.parts.image_cache, listed.cache_size, self.parts.registry))
+        config, parts = self.config, self.parts
+        remote = parts.remote or RegistryClient(config.registry_settings(), credentials=self._registry_credentials())
+        return RegistryImages(remote, BlobCache(parts.image_cache, config.registries.cache_size, parts.registry))
+
+    def _registry_credentials(self) -> list[CredentialSource]:
+        listed, found = self.config.registries, list[CredentialSource]()
+        if listed.auth_file:
+            found.append(AuthFile(Path(listed.auth_file)))
+        if listed.auth_secret:
+            found.append(AuthSecret(self.parts.client, self.config.namespace, listed.auth_secret))
+        return found
 
     def _controllers(self) -> None:
         parts, config, runtime = self.parts, self.config, self.runtime

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metal.boot.errors import IgnitionError
-from metal.boot.ignition import DEEPEST, EMPTY, LARGEST, add_file, validate
+from metal.boot.ignition import DEEPEST, EMPTY, LARGEST, accept, add_file, is_validated, validate
 
 
 def config(**sections: Any) -> dict[str, Any]:
@@ -47,6 +47,33 @@ def test_configs_of_every_supported_version_are_valid(version: str) -> None:
     """Unknown members are accepted, as Ignition does."""
     full = FULL | {"ignition": {"version": version, "config": {"merge": [{"source": "https://h/c.ign"}]}}}
     assert validate(json.dumps(full).encode()) == full
+
+
+@pytest.mark.parametrize("version", ["2.0.0", "2.3.0", "2.4.0-experimental", "3.4.0"])
+def test_users_may_have_configs_of_spec_2(version: str) -> None:
+    """The version says that nothing beyond it was validated."""
+    content = {"path": "x"} if version.startswith("2") else {"path": "/x"}
+    config = {"ignition": {"version": version}, "storage": {"files": [content]}}
+    assert accept(json.dumps(config).encode()) == version
+    assert is_validated(version) == version.startswith("3")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[]", b"{}", b'{"ignition":{"version":"1.0.0"}}', b'{"ignition":{"version":"2.3"}}',
+     b'{"ignitionVersion":1}', b'{"ignition":{"version":"2.3.0"}}' + b" " * LARGEST,
+     b'{"ignition":{"version":"3.3.0"},"storage":[]}'],
+)  # fmt: skip
+def test_what_no_ignition_reads_is_refused(body: bytes) -> None:
+    """Other versions, no object, too large, or of spec 3 and not valid."""
+    with pytest.raises(IgnitionError):
+        accept(body)
+
+
+def test_configs_of_spec_2_are_not_extended() -> None:
+    """What the operator adds is of spec 3."""
+    with pytest.raises(IgnitionError, match=r"is 2\.3\.0; 3\.0\.0 to 3\.5\.0 can be validated and extended"):
+        add_file(b'{"ignition":{"version":"2.3.0"}}', "/t", b"x")
 
 
 def test_the_empty_config_is_valid() -> None:

@@ -11,7 +11,9 @@ import pytest
 from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
-from metal.boot.registry_client import RegistryClient, RegistryClientSettings
+from metal.boot.plan import Blob
+from metal.boot.registry.settings import RegistryClientSettings
+from metal.boot.registry_client import RegistryClient
 from tests.boot import registry as oci
 from tests.boot.registry import INITRAMFS, KERNEL, Registry
 
@@ -72,6 +74,20 @@ async def test_garden_linux_is_found_by_its_annotation(registry: Registry, image
     image = await images.resolve(f"{registry.name}/gardenlinux:gl")
     assert image.pinned.digest == wanted["digest"]
     assert image.parts.squashfs is not None
+
+
+async def test_an_images_own_uki_is_recognized_and_opened(registry: Registry, images: RegistryImages) -> None:
+    """It is not downloaded with kernel and initramfs: iPXE needs those alone."""
+    names = {"kernel": KERNEL, "initramfs": INITRAMFS, "uki": b"a whole UKI"}
+    layers = [registry.blob(content, f"{IRONCORE}.{name}") for name, content in names.items()]
+    registry.manifest(layers, tag="uki")
+
+    image = await images.resolve(f"{registry.name}/os:uki")
+
+    assert image.parts.uki is not None
+    assert image.parts.uki not in image.parts.blobs
+    opened = await images.open(Blob(image.pinned, image.parts.uki.digest))
+    assert opened.read_bytes() == b"a whole UKI"
 
 
 async def test_a_docker_manifest_without_a_config_of_ours_has_no_command_line(

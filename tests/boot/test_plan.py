@@ -60,6 +60,18 @@ def test_a_squashfs_is_named_to_garden_linux() -> None:
     assert "gl." not in plan().script(BASE, "u", "t0ken")
 
 
+def test_the_arguments_are_those_of_the_script_without_what_only_ipxe_needs() -> None:
+    """A UKI has its initramfs, and no iPXE expands the MAC address."""
+    arguments = plan("quiet").arguments(BASE, "u", "t0ken")
+    assert arguments == (
+        "quiet",
+        "ignition.firstboot=1",
+        "ignition.platform.id=metal",
+        "ignition.config.url=http://10.0.0.1:8082/ignition/u?token=t0ken",
+    )
+    assert f"initrd=initrd.img {' '.join(arguments)} BOOTIF=" in plan("quiet").script(BASE, "u", "t0ken")
+
+
 def test_a_plan_is_checked_before_any_machine_asks() -> None:
     """With a UUID and token of the greatest length."""
     plan("quiet").check(BASE)

@@ -6,10 +6,13 @@ import inspect
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
 from metal.api.docstrings import field_docs
+from metal.boot.registry.settings import RegistryServer, SigningKeys
 from metal.config import Config, ConfigError, load, parse
 from metal.config.check import split_listen
 from metal.config.describe import documented
@@ -98,6 +101,19 @@ def test_drives_that_are_not_unique_are_listed_in_any_spelling() -> None:
         ("probeImage: a b\n", "f line 1: probeImage is 'a b'"),
         ("registries:\n  insecure: ['http://foo']\n", "f line 2: insecure has 'http://foo': write host or host:port"),
         ("registries:\n  allowed: [a/b]\n", "f line 2: allowed has 'a/b'"),
+        ("registries:\n  servers:\n  - caFile: x\n", "f line 3: name is missing"),
+        ("registries:\n  servers: a\n", "servers must be a list"),
+        ("registries:\n  servers:\n  - name: a\n    ca: x\n", "f line 4: ca is unknown: use name, caFile, mirrors"),
+        ("registries:\n  servers:\n  - name: https://a\n", "name has 'https://a': write host or host:port"),
+        ("registries:\n  servers:\n  - {name: a, mirrors: ['b/C']}\n", "mirrors has 'b/C': write host[:port][/prefix]"),
+        ("registries:\n  servers:\n  - {name: a, tokenServices: ['b:1']}\n", "tokenServices has 'b:1': write a host"),
+        ("registries:\n  servers:\n  - {name: a, maxRequests: 0}\n", "maxRequests is 0: write at least 1"),
+        ("registries:\n  servers: [{name: a}, {name: A}]\n", "f: registries.servers has a twice"),
+        ("registries:\n  authSecret: A_B\n", "authSecret is 'A_B': write the name of a Secret"),
+        ("registries:\n  keys:\n  - prefix: ghcr.io\n", "f line 3: files is missing"),
+        ("registries:\n  keys:\n  - {prefix: ghcr.io, files: []}\n", "files is empty: write at least one PEM file"),
+        ("registries:\n  keys:\n  - {prefix: 'ghcr.io/os:1', files: [x]}\n", "prefix has 'ghcr.io/os:1': write"),
+        ("registries:\n  keys:\n  - {prefix: ghrc.io, files: [x]}\n", "no images may come from that registry"),
         ("listen:\n  boot: 0.0.0.0:8082\n", "f: listen.boot is 0.0.0.0, to which machines cannot connect"),
         ("listen:\n  registry: '[::]:1'\n", "set advertise.registry to the URL"),
         ("listen:\n  events: 0.0.0.0:1\n", "f: listen.events is 0.0.0.0, to which machines cannot connect"),
@@ -123,10 +139,45 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         load(tmp_path / "none.yaml")
 
 
+def test_registries_have_entries_with_options_of_their_own(tmp_path: Path) -> None:
+    """servers and keys are lists; a file that cannot be used is an error that names its option."""
+    config, pub, auths = tmp_path / "metal.yaml", tmp_path / "cosign.pub", tmp_path / "config.json"
+    config.write_text(f"""
+registries:
+  allowed: [registry.example]
+  authFile: {auths}
+  authSecret: registry-credentials
+  servers:
+  - name: registry.example
+    mirrors: [mirror.example:5000/cache]
+    maxRequests: 4
+  keys:
+  - prefix: registry.example/os
+    files: [{pub}]
+""")
+    with pytest.raises(ConfigError, match=r"registries\.authFile: .*config\.json cannot be read"):
+        load(config)
+    auths.write_text('{"auths": {"registry.example": {"auth": "s3cret"}}}')
+    with pytest.raises(ConfigError, match="no base64 of user:password") as caught:
+        load(config)
+    assert "s3cret" not in str(caught.value)
+    auths.write_text('{"auths": {}}')
+    with pytest.raises(ConfigError, match=r"registries\.keys: files of registry\.example/os: .*cosign\.pub cannot"):
+        load(config)
+    key = ed25519.Ed25519PrivateKey.generate().public_key()
+    pub.write_bytes(key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    found = load(config).registry_settings()
+    assert found.servers == (
+        RegistryServer("registry.example", mirrors=("mirror.example:5000/cache",), max_requests=4),
+    )
+    assert found.keys == (SigningKeys("registry.example/os", (str(pub),)),)
+
+
 def test_every_option_has_a_sentence() -> None:
-    """Every option has a description."""
+    """Every option has a description, also those of the entries of lists."""
     values = (getattr(Config(), f.name) for f in dataclasses.fields(Config))
     sections: list[type] = [Config, *(type(value) for value in values if dataclasses.is_dataclass(value))]
+    sections += [RegistryServer, SigningKeys]
     for section in sections:
         assert set(inspect.signature(section).parameters) == set(field_docs(section))
 

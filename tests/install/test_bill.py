@@ -15,17 +15,20 @@ EPOCH = 1_700_000_000
 PACKAGES = [Package("libc6", "2.36-9+deb12u14", "amd64", "glibc_2.36-9+deb12u14", "ab" * 32)]
 DISTRIBUTIONS = [Distribution("typing_extensions", "4.16.0", "PSF-2.0")]
 
+MODULES = [Distribution("github.com/coreos/butane", "v0.24.0", "NOASSERTION")]
+
 
 def test_packages_are_named_by_purl() -> None:
     """Scanners find each package by its purl; what is special in a version is escaped, a Python name normalised."""
-    document = json.loads(sbom.document(PACKAGES, DISTRIBUTIONS, "0.1.0", EPOCH))
-    image, debian, python = document["packages"]
+    document = json.loads(sbom.document(PACKAGES, DISTRIBUTIONS, MODULES, "0.1.0", EPOCH))
+    image, debian, python, go = document["packages"]
 
     assert debian["externalRefs"][0]["referenceLocator"] == (
         "pkg:deb/debian/libc6@2.36-9%2Bdeb12u14?arch=amd64&distro=debian-12"
     )
     assert debian["sourceInfo"] == "built from the Debian source package glibc 2.36-9+deb12u14"
     assert python["externalRefs"][0]["referenceLocator"] == "pkg:pypi/typing-extensions@4.16.0"
+    assert go["externalRefs"][0]["referenceLocator"] == "pkg:golang/github.com/coreos/butane@v0.24.0"
     assert python["licenseDeclared"] == "PSF-2.0"
     assert document["relationships"][0]["relatedSpdxElement"] == image["SPDXID"]
     assert document["creationInfo"]["created"] == "2023-11-14T22:13:20Z"
@@ -33,10 +36,10 @@ def test_packages_are_named_by_purl() -> None:
 
 def test_the_document_depends_on_its_contents_alone() -> None:
     """The same packages give the same bytes; another version gives another namespace."""
-    first = sbom.document(PACKAGES, DISTRIBUTIONS, "0.1.0", EPOCH)
-    other = json.loads(sbom.document(PACKAGES, DISTRIBUTIONS, "0.1.1", EPOCH))
+    first = sbom.document(PACKAGES, DISTRIBUTIONS, MODULES, "0.1.0", EPOCH)
+    other = json.loads(sbom.document(PACKAGES, DISTRIBUTIONS, MODULES, "0.1.1", EPOCH))
 
-    assert sbom.document(PACKAGES, DISTRIBUTIONS, "0.1.0", EPOCH) == first
+    assert sbom.document(PACKAGES, DISTRIBUTIONS, MODULES, "0.1.0", EPOCH) == first
     assert other["documentNamespace"] != json.loads(first)["documentNamespace"]
 
 

@@ -159,6 +159,19 @@ def test_the_template_of_dns_records_reaches_the_manager_unrendered(helm: Helm, 
     assert "dns" not in yaml.safe_dump([only(without, "ConfigMap"), *of_kind(without, "Role")])
 
 
+def test_files_of_registries_reach_the_manager_beside_the_configuration(helm: Helm) -> None:
+    """As they are; a changed file makes new pods."""
+    values = CHART / "ci/everything-values.yaml"
+    objects = helm.template("--values", values)
+    files = only(objects, "ConfigMap")["data"]
+    (server,) = yaml.safe_load(files["metal.yaml"])["registries"]["servers"]
+
+    assert server["caFile"] == "/etc/metal/config/registry-ca.pem"
+    assert files["registry-ca.pem"] == yaml.safe_load(values.read_text())["configFiles"]["registry-ca.pem"]
+    other = helm.template("--values", values, "--set", "configFiles.registry-ca\\.pem=other")
+    assert pod_annotations(other) != pod_annotations(objects), "a changed file does not reach running managers"
+
+
 def pod_annotations(objects: list[Any]) -> Any:
     """Those of the managers' pods: a change makes new ones."""
     return only(objects, "Deployment")["spec"]["template"]["metadata"]["annotations"]

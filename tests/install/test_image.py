@@ -29,6 +29,12 @@ for name in found:
 print(len(found), len(ssl.create_default_context().get_ca_certs()))
 """
 
+BUTANE = """
+import asyncio
+from metal.boot.butane import Butane
+print(asyncio.run(Butane().convert(b"variant: fcos\\nversion: 1.5.0\\n")).config)
+"""
+
 
 @pytest.fixture(scope="module")
 def built() -> Path:
@@ -76,7 +82,7 @@ def test_nothing_is_in_it_that_the_manager_does_not_need(root: Path) -> None:
     programs = {name for name in names if name.startswith(("usr/bin/", "usr/sbin/", "usr/local/bin/"))}
     unwanted = ("usr/share/man/", "usr/share/locale/", "var/lib/", "var/cache/", "var/log/", "etc/machine-id")
 
-    assert programs == {"usr/bin/python3.11", "usr/local/bin/metalctl"}
+    assert programs == {"usr/bin/python3.11", "usr/local/bin/butane", "usr/local/bin/metalctl"}
     assert not [name for name in names if name.startswith(unwanted) or "/pip/" in name or "/tests/" in name]
     assert not [path for path in root.rglob("*") if not path.is_symlink() and path.stat().st_mode & stat.S_ISUID]
     assert len({path.stat().st_mtime for path in root.rglob("*.py") if not path.is_symlink()}) == 1
@@ -109,6 +115,15 @@ def test_everything_can_be_imported(root: Path, tmp_path: Path) -> None:
     modules, authorities = map(int, ran.log.read_text().split())
     assert modules > 100
     assert authorities > 100
+
+
+def test_butane_converts(root: Path, tmp_path: Path) -> None:
+    """As the manager runs it: without an environment, its CPU time, memory and output limited."""
+    (tmp_path / "account").mkdir()
+    ran = Container(root, tmp_path / "account", {}, "/usr/bin/python3.11", "-c", BUTANE)
+
+    assert ran.wait(60) == 0, ran.log.read_text()
+    assert '{"ignition":{"version":"3.4.0"}}' in ran.log.read_text()
 
 
 def test_the_root_cannot_be_written(root: Path, tmp_path: Path) -> None:

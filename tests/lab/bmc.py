@@ -9,7 +9,7 @@ from typing import Any
 
 import bcrypt
 
-from tests.lab.dhcp import Dnsmasq
+from tests.lab.dhcp import DHCPServer
 from tests.lab.netns import Namespace
 from tests.lab.run import Run
 
@@ -26,7 +26,7 @@ class ForeignBMC:
     """sushy-emulator with HTTP basic authentication on port 8000 of a leased address."""
 
     def __init__(
-        self, run: Run, where: Namespace, dhcp: Dnsmasq, libvirt_uri: str, *, mac: str, user: str, password: str
+        self, run: Run, where: Namespace, dhcp: DHCPServer, libvirt_uri: str, *, mac: str, user: str, password: str
     ) -> None:
         self._where, self._user, self._password = where, user, password
         self._emulator(run, libvirt_uri)

@@ -12,13 +12,14 @@ from tests.lab.drives import Drive
 from tests.lab.machine import DISK, Libvirt, Machine
 from tests.lab.neighbor import Neighbor
 from tests.lab.operator import Operator
-from tests.lab.registry import OCIRegistry
+from tests.lab.registry import OCIRegistry, PrivateRegistry
 from tests.lab.run import IMAGES, Run
 from tests.lab.site import BMC_MAC, BRIDGE, HOST, Site
 from tests.lab.switch import Switch
 from tests.lab.webserver import WebServer
 
 BOOT, REGISTRY, HOME, OCI = f"{HOST}:8082", f"{HOST}:10000", f"{HOST}:8090", f"{HOST}:5000"
+PRIVATE = f"{HOST}:5443"
 DEMO = f"{OCI}/os/demo:latest"
 NOTHING_ERASED: Mapping[str, Any] = {"sanitization": {"policy": "None"}}
 """For stories about something else: a boot less after each tenant."""
@@ -55,7 +56,7 @@ class Chain:
     def plug_in_bmc(self) -> ForeignBMC:
         """Start DHCP with the lease hook, and the BMC that requests an address."""
         hook = hook_script(self.run, self.operator.lease_hook)
-        self.dhcp = Dnsmasq(self.run, self.site.operator, BRIDGE, boot_url=f"http://{BOOT}/ipxe", hook=hook)
+        self.dhcp = Dnsmasq(self.run, self.site.operator, BRIDGE, boot_url=f"http://{BOOT}", hook=hook)
         uri = self.machine.libvirt.uri
         return ForeignBMC(self.run, self.site.bmc, self.dhcp, uri, mac=BMC_MAC, user="admin", password="lab-secret")
 
@@ -89,13 +90,14 @@ def begin(
     oci = OCIRegistry(run, site.operator, OCI)
     probe_image = oci.push(images / "discovery", "os/discovery")
     oci.push(images / "demo", "os/demo")
+    private = PrivateRegistry(run, site.operator, PRIVATE)
     prefixes = run.path("operator/mac-prefixes.yaml")
     prefixes.write_text(PREFIXES)
     config = {
         "macPrefixesFile": str(prefixes),
-        "probeImage": probe_image,
+        "probeImage": private.private(probe_image),
         "listen": {"boot": BOOT, "registry": REGISTRY},
-        "registries": {"insecure": [OCI]},
+        "registries": {"insecure": [OCI], **private.options},
         "bmc": {"scheme": "http", "checkInterval": "10s"},
         "timeouts": {"resync": "10s"},
         **settings,

@@ -13,6 +13,7 @@ from metal.api.endpoint import Endpoint
 from metal.api.kinds import kinds
 from metal.apiserver.server import EmbeddedAPI
 from metal.kube.client.protocol import Client
+from metal.machine.directory import ListingDirectory
 from metal.machine.leases import canonical_mac, endpoint_name, lease_ended, lease_given
 from tests.crds import crds
 
@@ -129,3 +130,45 @@ def test_every_spelling_of_a_mac_has_one_name(raw: bytes, separator: str, upper:
     plain = raw.hex(":")
     text = ("06-" if typed else "") + plain.replace(":", separator)
     assert endpoint_name(text.upper() if upper else text) == "mac-" + plain.replace(":", "-")
+
+
+async def test_a_device_with_addresses_of_both_families_has_an_endpoint_for_each(client: Client) -> None:
+    """The boot server accepts both; before, the lease of one family replaced the other, whose requests were refused."""
+    await lease_given(client, KINDS, MAC, "10.0.0.1")
+    other = await lease_given(client, KINDS, MAC, "2001:db8::1")
+    await lease_given(client, KINDS, MAC, "10.0.0.2")
+    await lease_given(client, KINDS, MAC, "2001:db8::2")
+    assert other.metadata.name == "mac-52-54-00-00-00-01-ipv6"
+    assert await ListingDirectory(client, KINDS).leases([MAC]) == {"10.0.0.2", "2001:db8::2"}
+    await lease_ended(client, KINDS, MAC, "10.0.0.2")
+    assert await _all(client) == {MAC: "2001:db8::2"}
+    await lease_given(client, KINDS, MAC, "10.0.0.3")
+    assert await ListingDirectory(client, KINDS).leases([MAC]) == {"10.0.0.3", "2001:db8::2"}
+
+
+async def test_a_lease_ends_also_without_its_mac_address(client: Client) -> None:
+    """A DHCPv6 server does not always know it; only the Endpoint with the address is concerned."""
+    await lease_given(client, KINDS, MAC, "2001:db8::1")
+    await lease_given(client, KINDS, OTHER, "2001:db8::2")
+    await lease_ended(client, KINDS, "", "2001:db8::1")
+    assert await _all(client) == {OTHER: "2001:db8::2"}
+
+
+async def test_endpoints_of_fedhcp_are_leases(client: Client) -> None:
+    """FeDHCP writes spec.macAddress and spec.ip and no labels, under a name of its own or a generated one.
+
+    The boot server counts them, and our hook beside it changes the same objects instead of adding others.
+    """
+    generated = {"metadata": {"generateName": "compute-"}, "spec": {"macAddress": MAC.upper(), "ip": "10.0.0.1"}}
+    named = {"metadata": {"name": "server-7"}, "spec": {"macAddress": OTHER, "ip": "2001:db8::7"}}
+    first = await client.create(KINDS.endpoint, generated)
+    await client.create(KINDS.endpoint, named)
+    leases = ListingDirectory(client, KINDS).leases
+    assert await leases([MAC, OTHER]) == {"10.0.0.1", "2001:db8::7"}
+    # FeDHCP's update of an address is a patch of spec.ip alone.
+    await client.patch(KINDS.endpoint, first.metadata.name, {"spec": {"ip": "10.0.0.5"}})
+    assert await leases([MAC]) == {"10.0.0.5"}
+    assert (await lease_given(client, KINDS, MAC, "10.0.0.6")).metadata.name == first.metadata.name
+    await lease_ended(client, KINDS, MAC, "10.0.0.6")
+    assert first.metadata.name in {e.metadata.name for e in (await client.list(KINDS.endpoint)).items}
+    assert await leases([MAC]) == set()

@@ -27,6 +27,7 @@ from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.registry.service import RegistryService, RegistrySettings
+from tests.boot.programs import program
 from tests.boot.registry import INITRAMFS, KERNEL, digest
 from tests.kube.client.fakeapi import FakeAPI
 
@@ -72,7 +73,7 @@ class Shelf:
     using: int = 0
     open_delay: Callable[[], Any] | None = None
 
-    async def resolve(self, reference: str) -> Image:
+    async def resolve(self, reference: str, *, pinned: bool = False) -> Image:
         self.resolved.append(reference)
         if self.failure is not None:
             raise self.failure
@@ -117,7 +118,7 @@ class World:
         self.refusals = Refusals(self.clock, event=self._event, registry=self.metrics)
         self._numbers = itertools.count(1)
         self.trust = "Lease"
-        self.settings = BootSettings(base_url="http://10.0.0.1:8082", image_wait=5.0)
+        self.settings = BootSettings(base_url="http://10.0.0.1:8082", image_wait=5.0, butane=str(folder / "butane"))
         self.boot, self.replica = self.service(), self.service()
         self.registry = RegistryService(
             self.api, self.kinds, ListingDirectory(self.api, self.kinds), self.refusals,
@@ -160,6 +161,10 @@ class World:
         }  # fmt: skip
         await self.api.patch_status(self.kinds.server, "s1", {"status": {"bootWindow": None}})
         await self.api.patch_status(self.kinds.server, "s1", {"status": {"bootWindow": window}})
+
+    def butane(self, body: str) -> None:
+        """Install a program in the place of butane."""
+        program(Path(self.settings.butane).parent, body)
 
     async def lease(self, ip: str = MACHINE, mac: str = MAC.upper()) -> None:
         """Report a lease, as the DHCP server's hook does."""

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from metal.api.core import CONFIG_MAP
+from metal.api.core import CONFIG_MAP, SECRET
 from metal.sim.options import Options
-from tests.sim.plane import KINDS, OPTIONS, Plane, is_ready, plane
+from tests.sim.plane import IGNITION, KINDS, OPTIONS, Plane, is_ready, plane
 
 pytestmark = pytest.mark.looptime
+SPEC_2 = IGNITION.replace("3.2.0", "2.3.0")
 
 
 @pytest.mark.behaviour(
@@ -49,6 +50,18 @@ async def test_a_claim_gets_its_system_and_gives_the_server_back() -> None:
         await world.until_available(2)
         assert machine.state.power == "Off"
         assert machine.state.disk.marker, "the policy None leaves the disk alone"
+
+
+async def test_a_claim_boots_with_an_ignition_of_spec_2() -> None:
+    """As Cluster API's kubeadm bootstrap provider writes it; before, such a server stayed off."""
+    async with plane(1) as world:
+        await world.announce()
+        await world.until_available(1)
+        body = {"metadata": {"name": "old", "namespace": "default"}, "stringData": {"ignition": SPEC_2}}
+        await world.client.apply(SECRET, body, manager="test")
+        await world.add_claim(ignitionSecretRef={"name": "old"})
+        await world.until_claim(is_ready)
+        await world.until_true(lambda: bool(world.tenants()), what="the tenant's system")
 
 
 async def test_the_next_claim_gets_its_own_system() -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from metal.api.core import SECRET
 from metal.boot.errors import ImageError
+from metal.config.options import BootOptions
 from metal.machine.leases import lease_ended
 from metal.sim.bmc.redfish_service import SimBMC
 from tests.sim.failing import ERASED, FIRST_REQUEST, Act, FailingPlane
@@ -15,6 +16,7 @@ from tests.sim.plane import IGNITION, KINDS
 from tests.sim.rows import AGAIN, FAILED, OPEN, SILENT, STARTED, End, Fault, Row, at, attempts
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
+NO_BUTANE = BootOptions(butane="")
 UNREADY = "Ready=False BootConfigurationNotReady, Error BootConfigurationNotReady"
 INVALID = (
     "ServerBootConfiguration: ImageValidation=False ValidationFailed, ServerBootConfiguration: Event ValidationFailed"
@@ -100,7 +102,8 @@ def secret(changed: Act, what: str, remedy: str) -> Fault:
         world.claimed = changed
 
     async def remove(world: FailingPlane) -> None:
-        body = {"metadata": {"name": "c1", "namespace": "default"}, "stringData": {"ignition": IGNITION}}
+        data = {"ignition": IGNITION, "format": "ignition"}
+        body = {"metadata": {"name": "c1", "namespace": "default"}, "stringData": data}
         await world.client.apply(SECRET, body, manager="test")
 
     return Fault(begin, remove, what=what, remedy=remedy)
@@ -112,6 +115,11 @@ async def _delete(world: FailingPlane) -> None:
 
 async def _spoil(world: FailingPlane) -> None:
     body = {"data": {"ignition": base64.b64encode(b'{"ignition": {}}').decode()}}
+    await world.client.patch(SECRET, "c1", body, "default")
+
+
+async def _butane(world: FailingPlane) -> None:
+    body = {"data": {"format": base64.b64encode(b"fcos").decode()}}
     await world.client.patch(SECRET, "c1", body, "default")
 
 
@@ -131,6 +139,7 @@ UNREPORTED = Fault(
 ENDED = Fault(_end_lease, _report, what="DHCP gives the machine an address and does not report the lease.")
 PERMITTED = replace(UNREPORTED, what="DHCP does not report the machine's lease, and the site permits FirstRequest.")
 SPOILT = secret(_spoil, "The Ignition is invalid.", "Correct the Secret.")
+BUTANE = secret(_butane, "The Ignition is Butane, and butane is not installed.", "Convert it, or install butane.")
 DELETED = secret(_delete, "The Secret with the Ignition does not exist.", "Create the Secret.")
 BOOT_AWAY = away("boot_url", "Connections to the boot server are refused.")
 BOOT_ILL = away("boot_url", "The boot server answers 500.", ill=True)
@@ -181,6 +190,10 @@ ROWS = (
     *at("claim", "invalid Ignition", wait="BootConfiguration", inject=SPOILT,
         reports="ServerBootConfiguration: IgnitionValidation=False ValidationFailed, "
         f"ServerBootConfiguration: Event ValidationFailed, {UNREADY}", message="Secret c1: $.ignition.version"),
+    *at("claim", "Butane without butane", wait="BootConfiguration", inject=BUTANE, config={"boot": NO_BUTANE},
+        reports="ServerBootConfiguration: IgnitionValidation=False ButaneUnavailable, "
+        f"ServerBootConfiguration: Event ButaneUnavailable, {UNREADY}",
+        message="Secret c1: the Butane document: is not converted, because the program butane is not installed here"),
     *at("claim", "missing Secret with the Ignition", wait="BootConfiguration", inject=DELETED,
         reports="ServerBootConfiguration: IgnitionValidation=False SecretMissing, "
         f"ServerBootConfiguration: Event SecretMissing, {UNREADY}",

@@ -17,7 +17,8 @@ from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
 from metal.boot.images import RegistryImages
 from metal.boot.manifest import INDEXES, MANIFESTS
-from metal.boot.registry_client import RegistryClient, RegistryClientSettings
+from metal.boot.registry.settings import RegistryClientSettings
+from metal.boot.registry_client import RegistryClient
 
 pytestmark = [pytest.mark.wire, pytest.mark.needs("docker-registry")]
 KERNEL, INITRAMFS = b"a kernel " * 100_000, b"an initramfs " * 200_000
@@ -35,13 +36,14 @@ class Foreign:
     port: int
     session: aiohttp.ClientSession
     repository: str = "team/os"
+    scheme: str = "http"
 
     @property
     def name(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     async def blob(self, content: bytes, media_type: str) -> dict[str, Any]:
-        base = f"http://{self.name}/v2/{self.repository}/blobs/uploads/"
+        base = f"{self.scheme}://{self.name}/v2/{self.repository}/blobs/uploads/"
         async with self.session.post(base) as answer:
             assert answer.status == 202, await answer.text()
             location = answer.headers["Location"]
@@ -52,7 +54,7 @@ class Foreign:
 
     async def put(self, body: Any, media_type: str, tag: str = "") -> dict[str, Any]:
         raw = json.dumps(body).encode()
-        url = f"http://{self.name}/v2/{self.repository}/manifests/{tag or digest(raw)}"
+        url = f"{self.scheme}://{self.name}/v2/{self.repository}/manifests/{tag or digest(raw)}"
         async with self.session.put(url, data=raw, headers={"Content-Type": media_type}) as answer:
             assert answer.status == 201, await answer.text()
         return {"mediaType": media_type, "digest": digest(raw), "size": len(raw)}
@@ -89,7 +91,7 @@ async def foreign(tmp_path: Path) -> AsyncIterator[Foreign]:
         process = await asyncio.create_subprocess_exec(binary, "serve", str(config), stdout=log, stderr=log)
     try:
         async with aiohttp.ClientSession() as session:
-            await listening(session, port, process)
+            await listening(session, f"http://127.0.0.1:{port}", process)
             yield Foreign(port, session)
     finally:
         if process.returncode is None:
@@ -97,13 +99,13 @@ async def foreign(tmp_path: Path) -> AsyncIterator[Foreign]:
         await process.wait()
 
 
-async def listening(session: aiohttp.ClientSession, port: int, process: asyncio.subprocess.Process) -> None:
+async def listening(session: aiohttp.ClientSession, url: str, process: asyncio.subprocess.Process) -> None:
     async with asyncio.timeout(20):
         while True:
             assert process.returncode is None, "docker-registry has ended: see registry.log"
             try:
-                async with session.get(f"http://127.0.0.1:{port}/v2/") as answer:
-                    assert answer.status == 200
+                async with session.get(f"{url}/v2/") as answer:
+                    assert answer.status in (200, 401)
                     return
             except aiohttp.ClientConnectionError:
                 await asyncio.sleep(0.05)

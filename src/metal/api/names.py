@@ -30,6 +30,8 @@ NOT_ERASED = "data-not-erased"
 """Taint of a Server: the data of a claim of the namespace that is its value was left on the drives."""
 OPTIONS = "options"
 """Annotation of the Lease: digests of the leader's options."""
+BOOT_URL, BMC_NETWORKS = "boot-url", "bmc-networks"
+"""Annotations of the Lease, for `metalctl dhcp-config`: base URL of the leader's boot server, and where BMCs may be."""
 TENANCY = "tenancy"
 """Annotation of a Server: copy of what its record of tenancy must not forget. It outlives a lost status."""
 

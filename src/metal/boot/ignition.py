@@ -1,4 +1,8 @@
-"""Ignition configs, spec 3.0 to 3.5: validates structure and limits, and adds a file. Errors have a JSON path."""
+"""Ignition configs: validates structure and limits, and adds a file. Errors have a JSON path.
+
+Spec 3.0 to 3.5 is validated in full. Configs of spec 2, as Cluster API's kubeadm bootstrap provider writes them, are
+accepted from users as they are: only the system that boots with one knows what it means.
+"""
 
 import base64
 import json
@@ -17,6 +21,21 @@ LARGEST = 4 * 1024 * 1024
 DEEPEST = 32
 """Levels of nesting."""
 _VERSION = re.compile(r"3\.[0-5]\.0")
+_FORMER = re.compile(r"2\.[0-9]\.0(-[a-z]{1,20})?")
+
+
+def accept(raw: bytes) -> str:
+    """The spec version of a user's config: 3.x is valid then, 2.x is not validated. Raises IgnitionError."""
+    config = _read(raw)
+    version = _version(config)
+    if is_validated(version):
+        _check(config)
+    return version
+
+
+def is_validated(version: str) -> bool:
+    """Whether configs of this spec version are validated."""
+    return not version.startswith("2.")
 
 
 def validate(raw: bytes) -> dict[str, Any]:
@@ -24,14 +43,10 @@ def validate(raw: bytes) -> dict[str, Any]:
 
     Unknown members are accepted, because Ignition only warns about them.
     """
-    if len(raw) > LARGEST:
-        raise IgnitionError("$", f"the config has {len(raw)} bytes, {LARGEST} are allowed")
-    config = _decode(raw)
-    _depth(config)
-    _version(config)
-    ROOT.check(config, "$")
-    _unique(config, "storage", "files", "path")
-    _unique(config, "systemd", "units", "name")
+    config = _read(raw)
+    if not is_validated(version := _version(config)):
+        raise IgnitionError("$.ignition.version", f"is {version}; 3.0.0 to 3.5.0 can be validated and extended")
+    _check(config)
     return config
 
 
@@ -49,6 +64,20 @@ def add_file(raw: bytes, path: str, content: bytes, mode: int = 0o600) -> bytes:
     return json.dumps(config | {"storage": storage}, separators=(",", ":")).encode()
 
 
+def _check(config: dict[str, Any]) -> None:
+    ROOT.check(config, "$")
+    _unique(config, "storage", "files", "path")
+    _unique(config, "systemd", "units", "name")
+
+
+def _read(raw: bytes) -> dict[str, Any]:
+    if len(raw) > LARGEST:
+        raise IgnitionError("$", f"the config has {len(raw)} bytes, {LARGEST} are allowed")
+    config = _decode(raw)
+    _depth(config)
+    return config
+
+
 def _decode(raw: bytes) -> dict[str, Any]:
     try:
         config = msgspec.json.decode(raw)
@@ -59,13 +88,14 @@ def _decode(raw: bytes) -> dict[str, Any]:
     return config
 
 
-def _version(config: Mapping[str, Any]) -> None:
+def _version(config: Mapping[str, Any]) -> str:
     section = config.get("ignition")
     if not isinstance(section, dict):
         raise IgnitionError("$.ignition", "must be an object with a version, such as 3.3.0")
     version = section.get("version")
-    if not isinstance(version, str) or not _VERSION.fullmatch(version):
-        raise IgnitionError("$.ignition.version", "must be 3.0.0, 3.1.0, 3.2.0, 3.3.0, 3.4.0 or 3.5.0")
+    if not isinstance(version, str) or not (_VERSION.fullmatch(version) or _FORMER.fullmatch(version)):
+        raise IgnitionError("$.ignition.version", "must be 3.0.0, 3.1.0, 3.2.0, 3.3.0, 3.4.0 or 3.5.0, or of spec 2")
+    return version
 
 
 def _depth(config: Any) -> None:

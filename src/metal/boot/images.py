@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -24,6 +24,8 @@ class Image:
     pinned: Reference
     parts: Parts
     command_line: str = ""
+    chain: tuple[str, ...] = ()
+    """Digests from what the reference names to the manifest. Who signs one of them signs the image."""
 
     def plan(self, *, ignition: bool) -> Plan:
         """The boot plan for this image."""
@@ -52,8 +54,11 @@ class Progress:
 class Images(Protocol):
     """A source of images. The simulator has its own implementation."""
 
-    async def resolve(self, reference: str) -> Image:
-        """Resolve a reference. Raises ImageError."""
+    async def resolve(self, reference: str, *, pinned: bool = False) -> Image:
+        """Resolve a reference. Raises ImageError, also when it is not signed as the configuration requires.
+
+        pinned: it is the result of an earlier resolution, and its signature is not checked again.
+        """
         ...
 
     def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
@@ -82,7 +87,7 @@ class RegistryImages:
 
     def __init__(self, remote: RegistryClient, cache: BlobCache, architecture: str = "amd64") -> None:
         self._remote, self._cache, self._architecture = remote, cache, architecture
-        self._resolving: dict[str, asyncio.Task[Image]] = {}
+        self._resolving: dict[tuple[str, bool], asyncio.Task[Image]] = {}
         self._pinned: dict[str, Image] = {}
         self._waiting: dict[str, dict[str, Callable[[], None]]] = {}
         self._failures: dict[tuple[str, str], ImageError] = {}
@@ -98,15 +103,16 @@ class RegistryImages:
         await self._cache.aclose()
         await self._remote.aclose()
 
-    async def resolve(self, reference: str) -> Image:
+    async def resolve(self, reference: str, *, pinned: bool = False) -> Image:
         """Resolve a reference; concurrent callers share one request. Raises ImageError."""
-        if reference in self._pinned:
+        if pinned and reference in self._pinned:
             return self._pinned[reference]
-        task = self._resolving.get(reference)
+        key = (reference, pinned)
+        task = self._resolving.get(key)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._resolve(reference), name=f"resolve {reference}")
-            self._resolving[reference] = task
-            task.add_done_callback(lambda task: self._resolved(reference, task))
+            task = asyncio.get_running_loop().create_task(self._resolve(*key), name=f"resolve {reference}")
+            self._resolving[key] = task
+            task.add_done_callback(lambda task: self._resolved(key, task))
         return await asyncio.shield(task)
 
     def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
@@ -139,8 +145,9 @@ class RegistryImages:
         """The verified file of a blob, downloaded if necessary. Raises ImageError."""
         if path := await self._cache.get(blob.digest):
             return path
-        image = await self.resolve(str(blob.image))
-        found = next((part for part in image.parts.blobs if part.digest == blob.digest), None)
+        image = await self.resolve(str(blob.image), pinned=True)
+        parts = (*image.parts.blobs, image.parts.uki)
+        found = next((part for part in parts if part and part.digest == blob.digest), None)
         if found is None:
             raise ImageError("ImageNotFound", f"{blob.image.name} has no layer {blob.digest}")
         return await self._cache.ensure(found, self._source(image.pinned, found))
@@ -167,33 +174,41 @@ class RegistryImages:
     def _source(self, image: Reference, blob: Descriptor) -> Callable[[], AsyncIterator[bytes]]:
         return partial(self._remote.blob, image, blob)
 
-    async def _resolve(self, reference: str) -> Image:
+    async def _resolve(self, reference: str, pinned: bool) -> Image:
+        image = self._pinned.get(reference) or await self._fetch(reference)
+        if not pinned:
+            await self._remote.check_signature(image.pinned, image.chain)
+        return image
+
+    async def _fetch(self, reference: str) -> Image:
         try:
             image = parse(reference)
         except BadReference as exc:
             raise ImageError("BadReference", str(exc)) from None
         fetched = await self._remote.manifest(image, image.wanted)
-        document = documents.parse(fetched.raw, fetched.media_type)
+        document, chain = documents.parse(fetched.raw, fetched.media_type), [fetched.digest]
         if documents.is_index(document, fetched.media_type):
             entry = documents.choose(document, self._architecture)
             fetched = await self._remote.manifest(image, entry.digest)
             document = documents.parse(fetched.raw, fetched.media_type)
             if documents.is_index(document, fetched.media_type):
                 raise ImageError("ManifestInvalid", "the index points to another index")
+            chain.append(fetched.digest)
         parts = documents.parts(document)
         line = ""
         if parts.config is not None:
             line = documents.command_line(await self._remote.document(image, parts.config))
-        return Image(image.pinned(fetched.digest), parts, line)
+        return Image(image.pinned(fetched.digest), parts, line, tuple(chain))
 
-    def _resolved(self, reference: str, task: asyncio.Task[Image]) -> None:
-        self._resolving.pop(reference, None)
+    def _resolved(self, key: tuple[str, bool], task: asyncio.Task[Image]) -> None:
+        self._resolving.pop(key, None)
         if task.cancelled() or task.exception() is not None:
             return
         image = task.result()
         if len(self._pinned) >= 256:
             self._pinned.pop(next(iter(self._pinned)))
-        self._pinned[str(image.pinned)] = image  # the content of a digest never changes
+        digest = image.pinned.digest
+        self._pinned[str(image.pinned)] = replace(image, chain=(digest,))  # the content of a digest never changes
 
 
 def _as_image_error(problem: BaseException) -> ImageError:

@@ -19,6 +19,7 @@ MANIFESTS = (
 KERNEL = ("application/vnd.ironcore.image.kernel", "application/io.gardenlinux.kernel")
 INITRAMFS = ("application/vnd.ironcore.image.initramfs", "application/io.gardenlinux.initrd")
 SQUASHFS = ("application/vnd.ironcore.image.squashfs", "application/io.gardenlinux.squashfs")
+UKIS = ("application/vnd.ironcore.image.uki",)
 CONFIGS = ("application/vnd.ironcore.image.config.v1+json",)
 MOST_ENTRIES = 512
 """Most manifests in an index, and layers in a manifest."""
@@ -57,10 +58,12 @@ class Parts(msgspec.Struct, frozen=True):
     initramfs: Descriptor
     squashfs: Descriptor | None = None
     config: Descriptor | None = None
+    uki: Descriptor | None = None
+    """A unified kernel image with a command line of its own."""
 
     @property
     def blobs(self) -> tuple[Descriptor, ...]:
-        """Everything that is served, kernel first."""
+        """What iPXE is served, kernel first."""
         return tuple(part for part in (self.kernel, self.initramfs, self.squashfs) if part is not None)
 
 
@@ -124,7 +127,7 @@ def parts(document: Document) -> Parts:
         missing = "kernel" if kernel is None else "initramfs"
         raise ImageError("NotBootable", f"the image has no {missing} layer; its layers are {_types(layers) or 'none'}")
     config = document.config if document.config and document.config.media_type in CONFIGS else None
-    return Parts(kernel, initramfs, _one(layers, SQUASHFS, "squashfs"), config)
+    return Parts(kernel, initramfs, _one(layers, SQUASHFS, "squashfs"), config, _one(layers, UKIS, "UKI"))
 
 
 def command_line(raw: bytes) -> str:

@@ -58,17 +58,22 @@ class Plan:
 
     def script(self, base_url: str, uuid: str, token: str) -> str:
         """The iPXE script. Raises ScriptError when a value cannot be used in one."""
-        url = {blob: blob.url(base_url, uuid=uuid, token=token) for blob in self.blobs}
+        kernel, initramfs = (blob.url(base_url, uuid=uuid, token=token) for blob in (self.kernel, self.initramfs))
+        return Boot(kernel, (initramfs,), self.arguments(base_url, uuid, token)).render()
+
+    def arguments(self, base_url: str, uuid: str, token: str) -> tuple[str, ...]:
+        """The kernel's arguments, by whatever method it is loaded. Raises ScriptError."""
         args = list(tokens(self.command_line or DEFAULT_ARGS))
         if self.squashfs is not None:
-            args += ["gl.ovl=/:tmpfs", f"gl.url={url[self.squashfs]}", "gl.live=1"]
+            url = self.squashfs.url(base_url, uuid=uuid, token=token)
+            args += ["gl.ovl=/:tmpfs", f"gl.url={url}", "gl.live=1"]
         if self.ignition:
             args += [
                 "ignition.firstboot=1",
                 "ignition.platform.id=metal",
                 f"ignition.config.url={base_url}/ignition/{uuid}?token={token}",
             ]
-        return Boot(url[self.kernel], (url[self.initramfs],), tuple(args)).render()
+        return tuple(args)
 
     def check(self, base_url: str) -> None:
         """Raises ScriptError when no script can be created from this plan for any machine and token."""

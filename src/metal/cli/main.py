@@ -36,6 +36,7 @@ COMMANDS = {
     "backup": ("metal.cli.data.backup", "Back up all objects of an embedded API."),
     "restore": ("metal.cli.data.restore", "Restore a backup into an embedded API."),
     "lease-hook": ("metal.cli.run.lease_hook", "Report a DHCP lease (called by a DHCP server)."),
+    "dhcp-config": ("metal.cli.run.dhcp_config", "Print a configuration of dnsmasq or Kea for network boot."),
     "completion": ("metal.cli.completion", "Print the completion script of bash or zsh."),
 }
 """Module of each command (its `command`, or the name after the colon), and its summary."""

@@ -4,11 +4,12 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from metal.api.docstrings import class_doc, field_docs
 from metal.codegen.generated_page import run
 from metal.config.describe import scalar
+from metal.config.entries import entry_class
 from metal.config.load import key_of
 from metal.config.options import Config
 
@@ -37,8 +38,19 @@ def _section(section: Any, prefix: str) -> Iterator[str]:
     for field in plain:
         value = getattr(section, field.name)
         yield f"| `{prefix}{key_of(field.name)}` | `{scalar(value)}` | {docs[field.name]} |"
+        entry = entry_class(get_type_hints(kind)[field.name])
+        if entry is not None:
+            yield from _entry(entry(), f"{prefix}{key_of(field.name)}[].")
     for field in nested:
         yield from _section(getattr(section, field.name), f"{prefix}{key_of(field.name)}.")
+
+
+def _entry(entry: Any, prefix: str) -> Iterator[str]:
+    """The rows of the options of each entry of a list."""
+    kind: type = type(entry)
+    docs = field_docs(kind)
+    for field in dataclasses.fields(entry):
+        yield f"| `{prefix}{key_of(field.name)}` | `{scalar(getattr(entry, field.name))}` | {docs[field.name]} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,6 +21,7 @@ from metal.controllers.bmc import reconciler as bmc
 from metal.controllers.bmc.enrolment import servers, system_present
 from metal.controllers.bmcsecret import reconciler as bmcsecret
 from metal.controllers.bootconfig import reconciler as boot_operator
+from metal.controllers.bootconfig import registry_secret
 from metal.controllers.claim import boot_config
 from metal.controllers.claim import reconciler as claim
 from metal.controllers.endpoint import enrolment
@@ -92,6 +93,7 @@ def required_permissions(kinds: Kinds, namespace: str) -> tuple[Permission, ...]
         *election.required_permissions(cast("Kind[election.Lease]", LEASE), Election().lease),
         *pause.required_permissions(),
         *authorities.required_permissions(),
+        *registry_secret.required_permissions(),
         *discovery.required_permissions(),
         *registry.required_permissions(),
         *keys.required_permissions(),
@@ -187,8 +189,8 @@ group or namespace.
 - There is no right to list or watch Secrets anywhere. A Secret is read when an object names it, by that name.
 - BMC credentials are BMCSecrets, a kind of their own: the right to read Secrets does not include them, and vice versa.
 - In its own namespace the manager writes the Ignition of each boot of the probe and, once, the key that signs evidence
-  of sanitization; it reads these and what `tls.caSecretRef` names. Their names follow from Servers, BMCs and a setting,
-  so that no rule can list them. Do not create other Secrets in this namespace.
+  of sanitization; it reads these and what `tls.caSecretRef` and `registries.authSecret` name. Their names follow from
+  Servers, BMCs and settings, so that no rule can list them. Do not create other Secrets in this namespace.
 - In tenants' namespaces it reads the Ignition that a claim names. No rule can know these names either, so this right
   is a ClusterRole of its own, `metal-operator-tenant-secrets`, which is bound to the whole cluster. To allow single
   namespaces only, delete the ClusterRoleBinding of that name and bind the role in each namespace:

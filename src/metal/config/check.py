@@ -3,16 +3,17 @@
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from metal.api.boot_window import Trust
 from metal.api.sanitization import Firmware, Policy
+from metal.config import check_registries
 from metal.config.options import Config
 from metal.machine.placeholders import plain
 
 _GROUP = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+")
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@/\[\]-]*")
-_REGISTRY = re.compile(r"(\[[0-9a-fA-F:]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)(:[0-9]{1,5})?")
 _LEASE = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
@@ -58,7 +59,7 @@ def combination_problem(config: Config) -> str:
             "election: leaseDuration must be longer than renewDeadline, which must be longer than two retryPeriods; "
             "otherwise two leaders could act, or one lost request would end the leadership"
         )
-    return ""
+    return check_registries.combination_problem(config.registries)
 
 
 def _listener(name: str, value: object) -> str:
@@ -103,8 +104,6 @@ def _sanitization(name: str, value: object) -> str:
 
 
 def _list(name: str, values: tuple[str, ...]) -> str:
-    if name in ("insecure", "allowed"):
-        return _registries(values)
     if name == "non_unique_drives" and not all(map(plain, values)):
         return "has an entry without letters and digits: write serial numbers or models of drives"
     return _namespaces(values) if name == "enforced_namespaces" else ""
@@ -121,11 +120,6 @@ def _enrolment(name: str, value: object) -> str:
     if name == "expected" and isinstance(value, tuple) and not all(text.strip() for text in value):
         return "has an empty entry: write MAC addresses and serial numbers"
     return ""
-
-
-def _registries(names: tuple[str, ...]) -> str:
-    wrong = [name for name in names if not _REGISTRY.fullmatch(name)]
-    return f"has {wrong[0]!r}: write host or host:port, without a scheme or a path" if wrong else ""
 
 
 def _namespaces(names: tuple[str, ...]) -> str:
@@ -163,8 +157,16 @@ def _url(text: str) -> str:
     return f"is {text!r}: write a base URL such as http://192.0.2.1:8082"
 
 
-_SECTIONS: Mapping[str, Callable[[str, object], str]] = {
-    "Listen": _listener, "Advertise": _advertised, "Enrolment": _enrolment, "BootOptions": _boot,
-    "Election": _election, "Sanitization": _sanitization, "Adoption": _sanitization,
-}  # fmt: skip
-"""The check of each section that has one of its own."""
+_SECTIONS: Mapping[str, Callable[[str, Any], str]] = {
+    "Listen": _listener,
+    "Advertise": _advertised,
+    "Enrolment": _enrolment,
+    "BootOptions": _boot,
+    "Election": _election,
+    "Sanitization": _sanitization,
+    "Adoption": _sanitization,
+    "Registries": check_registries.problem,
+    "RegistryServer": check_registries.problem,
+    "SigningKeys": check_registries.problem,
+}
+"""Sections and entries of lists whose values are validated by a function of their own."""

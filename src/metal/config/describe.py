@@ -3,9 +3,10 @@
 import dataclasses
 import textwrap
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, get_type_hints
 
 from metal.api.docstrings import class_doc, field_docs
+from metal.config.entries import entry_class
 from metal.config.load import key_of
 from metal.config.options import Config
 
@@ -27,7 +28,15 @@ def _section(section: Any, indent: str) -> Iterator[str]:
             yield f"{indent}{key_of(field.name)}:"
             yield from _section(value, indent + "  ")
         else:
+            yield from _entry(get_type_hints(kind)[field.name], indent)
             yield f"{indent}{key_of(field.name)}: {scalar(value)}"
+
+
+def _entry(hint: Any, indent: str) -> Iterator[str]:
+    """The fields of each entry of a list, as comments."""
+    entry = entry_class(hint)
+    for name, doc in field_docs(entry).items() if entry is not None else ():
+        yield from (f"{indent}#   {line}" for line in textwrap.wrap(f"{key_of(name)}: {doc}", 106 - len(indent)))
 
 
 def scalar(value: Any) -> str:

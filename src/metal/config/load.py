@@ -9,6 +9,8 @@ from typing import Any, TypeVar, get_type_hints
 import yaml
 
 from metal.config import check
+from metal.config.check_registries import files_problem
+from metal.config.entries import entry_class, required
 from metal.config.options import Config
 from metal.controllers.shared.yamltree import Invalid, Mapping, read
 
@@ -25,7 +27,7 @@ class ConfigError(Exception):
 
 def load(path: Path | None) -> Config:
     """Return the configuration in a file, or the defaults. Raises ConfigError, also for an invalid
-    dnsRecordTemplate."""
+    dnsRecordTemplate, and for files of registries that cannot be used."""
     if path is None:
         return Config()
     try:
@@ -37,6 +39,8 @@ def load(path: Path | None) -> Config:
         config.dns_template()
     except Invalid as exc:
         raise ConfigError(f"{path}: dnsRecordTemplate: {exc}") from None
+    if problem := files_problem(config.registries):
+        raise ConfigError(f"{path}: registries.{problem}")
     return config
 
 
@@ -80,7 +84,16 @@ def _value(hint: Any, node: Mapping, key: str) -> Any:
     if dataclasses.is_dataclass(hint):
         child = node.mapping(key)
         return _read(hint, child) if child is not None else hint()  # type: ignore[arg-type,operator]  # it is a class
+    if (entry := entry_class(hint)) is not None:
+        return tuple(_entry(entry, child) for child in node.mappings(key))
     return _SCALARS[hint](node, key)
+
+
+def _entry(cls: type[T], node: Mapping) -> T:
+    for name in required(cls):
+        if key_of(name) not in node.nodes:
+            raise node.invalid(key_of(name), "is missing: write a value")
+    return _read(cls, node)
 
 
 def _duration(node: Mapping, key: str) -> float:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 from metal.api.kinds import BOOT_GROUP, METAL_GROUP
 from metal.api.names import APPROVAL, BOUND_TO
+from metal.boot import butane
+from metal.boot.registry.settings import RegistryClientSettings, RegistryServer, SigningKeys
 from metal.controllers.bmc.dns_template import Template
 from metal.controllers.bmc.dns_template import load as load_template
 from metal.controllers.bmc.settings import BMCSettings
@@ -103,6 +105,16 @@ class Registries:
     """Registries (host or host:port) that are accessed over plain http. All others require https."""
     allowed: tuple[str, ...] = ("ghcr.io",)
     """Registries that images may come from, as host or host:port. The insecure ones are allowed too."""
+    auth_file: str = ""
+    """File with credentials of registries: a docker config JSON with the key auths. Read again when it changes. The
+    longest key that an image begins with applies, as in containers-auth.json."""
+    auth_secret: str = ""
+    """Secret in `namespace` with credentials of registries, of type kubernetes.io/dockerconfigjson. Read again every
+    30 seconds, and when a registry rejects credentials. Of equally long keys the one in authFile applies."""
+    servers: tuple[RegistryServer, ...] = ()
+    """Registries and mirrors with a certificate authority, mirrors, a token service or a limit of their own."""
+    keys: tuple[SigningKeys, ...] = ()
+    """Public keys that images must be signed with (cosign). Images without an entry need no signature."""
     cache_size: int = 20 << 30
     """Maximum size of the image cache in bytes. Images in use are never removed. 20 GiB hold some hundred images."""
 
@@ -116,6 +128,12 @@ class BootOptions:
     through its BMC), Lease (the DHCP server reports its leases, and the address was leased to a MAC address that the
     BMC shows) or FirstRequest (the first client that asks; another machine on the boot network can be taken for the
     server, and each boot waits for timeouts.raceWindow). A claim can require more."""
+    butane: str = butane.PROGRAM
+    """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
+    looked up in PATH. The manager's image has it. Empty converts nothing."""
+    ipxe_folder: str = "/usr/lib/ipxe"
+    """Folder with iPXE's EFI binaries, which the boot server sends to firmware that boots by HTTP: snponly.efi for
+    x86-64 and arm64-efi/snponly.efi for arm64. The default is that of Debian's package ipxe. See docs/dhcp.md."""
 
 
 @dataclass(frozen=True)
@@ -329,6 +347,11 @@ class Config:
             namespace=self.namespace, interval=b.check_interval, workers=b.workers, auto_reset=b.auto_reset,
             reset_after=b.reset_after, event_url=self.event_url, event_slowdown=float(b.event_slowdown),
         )  # fmt: skip
+
+    def registry_settings(self) -> RegistryClientSettings:
+        """Return how registries are accessed."""
+        r = self.registries
+        return RegistryClientSettings(allowed=r.allowed, insecure=r.insecure, servers=r.servers, keys=r.keys)
 
     @property
     def silent_budget(self) -> int:

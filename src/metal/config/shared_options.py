@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping
 
 from metal.api.kinds import kinds
-from metal.api.names import OPTIONS
+from metal.api.names import BMC_NETWORKS, BOOT_URL, OPTIONS
 from metal.config.describe import scalar
 from metal.config.load import key_of
 from metal.config.options import Config
@@ -31,8 +31,13 @@ def _digest(value: object) -> str:
 
 
 def annotations(config: Config) -> dict[str, str]:
-    """The annotation of the Lease."""
-    return {_annotation(config): ",".join(f"{name}={digest}" for name, digest in digests(config).items())}
+    """The annotations of the Lease: the digests, and what a DHCP server has to know of this manager."""
+    key = kinds(config.api_group).key
+    return {
+        _annotation(config): ",".join(f"{name}={digest}" for name, digest in digests(config).items()),
+        key(BOOT_URL): config.boot_url,
+        key(BMC_NETWORKS): ",".join(config.enrolment.networks),
+    }
 
 
 def differing(config: Config, former: Mapping[str, str]) -> list[str]:

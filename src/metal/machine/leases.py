@@ -1,6 +1,6 @@
-"""Records the leases of a DHCP server as Endpoints, one a MAC address.
+"""Records the leases of a DHCP server as Endpoints: one for a MAC address, and one more where it has both IP families.
 
-The Endpoint controller finds BMCs by them, and the boot server compares a client's address with the lease of the
+The Endpoint controller finds BMCs by them, and the boot server compares a client's address with the leases of the
 machine. An address has one lease at a time: when a device gets it, the Endpoint that had it before loses it.
 """
 
@@ -49,31 +49,41 @@ async def lease_given(client: Client, kinds: Kinds, mac: str, ip: str) -> Endpoi
 
     Raises ValueError with a sentence for an invalid MAC or IP address, and ApiError.
     """
-    mac, name, ip = canonical_mac(mac), endpoint_name(mac), canonical_ip(ip)
+    mac, ip = canonical_mac(mac), canonical_ip(ip)
     known = (await client.list(kinds.endpoint)).items
     for other in known:
         if other.spec.ip == ip and _mac_of(other) != mac:
             await _clear_address(client, kinds, other)
-    mine = next((e for e in known if _mac_of(e) == mac), None)
+    own = [e for e in known if _mac_of(e) == mac]
+    mine = _for_family(own, ip)
     if mine is not None and mine.spec.ip == ip:
         return mine
     if mine is not None:
         return await client.patch(kinds.endpoint, mine.metadata.name, {"spec": {"ip": ip}})
+    name = endpoint_name(mac) + (f"-ipv{ip_address(ip).version}" if own else "")
     try:
         return await client.create(kinds.endpoint, {"metadata": {"name": name}, "spec": {"macAddress": mac, "ip": ip}})
     except AlreadyExists:
         return await client.patch(kinds.endpoint, name, {"spec": {"macAddress": mac, "ip": ip}})
 
 
+def _for_family(own: list[Endpoint], ip: str) -> Endpoint | None:
+    """The Endpoint of this device for an address: the one with an address of the same family, or with none."""
+    version = ip_address(ip).version
+    ranked = sorted(own, key=lambda e: e.spec.ip is None)
+    return next((e for e in ranked if not e.spec.ip or _version(e.spec.ip) in (version, None)), None)
+
+
 async def lease_ended(client: Client, kinds: Kinds, mac: str, ip: str) -> None:
     """A lease expired or was released: remove its address.
 
-    An Endpoint that was created for the lease, and has no BMC, is deleted: a client that requests addresses for ever
-    new MAC addresses must not fill the API. Raises ValueError with a sentence, and ApiError.
+    mac may be empty: a DHCPv6 server does not always know it. An Endpoint that was created for the lease, and has no
+    BMC, is deleted: a client that requests addresses for ever new MAC addresses must not fill the API. Raises
+    ValueError with a sentence, and ApiError.
     """
-    mac, ip = canonical_mac(mac), canonical_ip(ip)
+    mac, ip = canonical_mac(mac) if mac else "", canonical_ip(ip)
     for endpoint in (await client.list(kinds.endpoint)).items:
-        if endpoint.spec.ip != ip or _mac_of(endpoint) != mac:
+        if endpoint.spec.ip != ip or (mac and _mac_of(endpoint) != mac):
             continue
         if await _is_only_a_lease(client, kinds, endpoint):
             await _remove(client, kinds, endpoint)
@@ -81,9 +91,15 @@ async def lease_ended(client: Client, kinds: Kinds, mac: str, ip: str) -> None:
             await _clear_address(client, kinds, endpoint)
 
 
+def _names(mac: str) -> tuple[str, ...]:
+    """The names that `lease_given` gives."""
+    name = endpoint_name(mac)
+    return name, f"{name}-ipv4", f"{name}-ipv6"
+
+
 async def _is_only_a_lease(client: Client, kinds: Kinds, endpoint: Endpoint) -> bool:
     meta = endpoint.metadata
-    if meta.name != endpoint_name(endpoint.spec.mac_address) or meta.labels or meta.annotations or meta.finalizers:
+    if meta.name not in _names(endpoint.spec.mac_address) or meta.labels or meta.annotations or meta.finalizers:
         return False
     if endpoint.status.state not in _DELETABLE:
         return False
@@ -115,3 +131,10 @@ def _mac_of(endpoint: Endpoint) -> str:
         return canonical_mac(endpoint.spec.mac_address)
     except ValueError:
         return ""
+
+
+def _version(ip: str) -> int | None:
+    try:
+        return ip_address(ip).version
+    except ValueError:
+        return None

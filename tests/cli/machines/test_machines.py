@@ -235,7 +235,7 @@ async def test_an_invalid_ignition_is_reported_before_anything_is_created(tmp_pa
     """The error names the place in the Ignition, and nothing is created."""
     async with bench(tmp_path) as b:
         wrong = await b.run(
-            "claim", "web", "--image", "x", "--ignition", "-", stdin='{"ignition": {"version": "2.0.0"}}'
+            "claim", "web", "--image", "x", "--ignition", "-", stdin='{"ignition": {"version": "1.0.0"}}'
         )
         assert (wrong.code, "standard input is not an Ignition config" in wrong.err) == (2, True)
 

@@ -23,6 +23,7 @@ from metal.kube.controller.events import Recorder
 from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
 from metal.kube.meta.conditions import find
+from tests.boot.programs import CONVERTS, REFUSES
 from tests.machineapi.world import IGNITION, IMAGE, NEIGHBOR, UUID, Clock, World, image, secret
 
 pytestmark = pytest.mark.looptime
@@ -165,8 +166,8 @@ async def test_a_secret_that_appears_late_is_found(site: Site) -> None:
     ("content", "more", "says"),
     [
         ({"ignition": {"version": "3.3.0"}, "storage": {"files": [{"path": "x"}]}}, {}, "$.storage.files[0].path"),
-        ({"ignition": {"version": "2.1.0"}}, {}, "$.ignition.version"),
-        (IGNITION, {"format": b"fcos"}, "butane"),
+        ({"ignition": {"version": "1.0.0"}}, {}, "$.ignition.version"),
+        (IGNITION, {"format": b"cloud-config"}, "write ignition, fcos or flatcar"),
     ],
 )
 async def test_an_invalid_ignition_is_a_condition_with_its_json_path(
@@ -187,6 +188,94 @@ async def test_an_invalid_ignition_is_a_condition_with_its_json_path(
         await site.secret()
         await asyncio.sleep(10)
         assert (await site.config()).status.state == "Ready"
+
+
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "An Ignition of spec 2 is served as it is: `IgnitionValidation` is Unknown, `NotValidated`, with the version.",
+)
+async def test_an_ignition_of_spec_2_is_ready_and_not_validated(site: Site) -> None:
+    """Cluster API's kubeadm bootstrap provider writes one; only the booted system knows what it means."""
+    await site.server()
+    await site.secret({"ignition": {"version": "2.3.0"}, "storage": {"files": [{"path": "not checked"}]}})
+    await site.configure()
+    assert (await site.config()).status.state == "Ready"
+    status, reason, message = await site.condition("IgnitionValidation")
+    assert (status, reason) == ("Unknown", "NotValidated")
+    assert "has spec version 2.3.0 and is served as it is" in message
+    await site.secret({"ignition": {"version": "3.3.0"}})
+    await asyncio.sleep(60)
+    assert (await site.condition("IgnitionValidation"))[:2] == ("True", "Valid")
+
+
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "Butane (`format: fcos`, `flatcar`) is converted by the program butane; its messages are in `IgnitionValidation`.",
+)
+@pytest.mark.parametrize("format", [b"fcos", b"flatcar"])
+async def test_butane_is_converted(site: Site, format: bytes) -> None:
+    """Warnings are shown beside the result; an error takes readiness away, with its line."""
+    site.world.butane(CONVERTS)
+    await site.server()
+    await site.secret(format=format)
+    await site.configure()
+    assert (await site.config()).status.state == "Ready"
+    assert await site.condition("IgnitionValidation") == (
+        "True", "Valid", "the Ignition in Secret ignition is valid; butane warns: line 3 col 1: Unused key",
+    )  # fmt: skip
+    site.world.butane(REFUSES)
+    await site.secret({}, format=format)
+    await asyncio.sleep(60)
+    assert (await site.config()).status.state == "Error"
+    assert await site.condition("IgnitionValidation") == (
+        "False", "ValidationFailed", "Secret ignition: butane: line 5 col 13: path not absolute",
+    )  # fmt: skip
+
+
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "Where butane is not installed, `IgnitionValidation` is False with reason `ButaneUnavailable` and says what to do.",
+)
+async def test_without_butane_the_way_out_is_said(site: Site) -> None:
+    """Either installing it or leaving the format out makes the configuration Ready."""
+    await site.server()
+    await site.secret(format=b"fcos")
+    await site.configure()
+    assert (await site.config()).status.state == "Error"
+    status, reason, message = await site.condition("IgnitionValidation")
+    assert (status, reason) == ("False", "ButaneUnavailable")
+    assert "install it and set boot.butane, or convert the document yourself and leave format out" in message
+    site.world.butane(CONVERTS)
+    await asyncio.sleep(10)
+    assert (await site.config()).status.state == "Ready"
+
+
+@pytest.mark.threads
+async def test_a_conversion_blocks_no_worker(site: Site) -> None:
+    """The configuration is Pending until the program has ended, which causes a pass; one that was Ready stays Ready."""
+    go = site.world.images.folder / "go"
+    site.world.butane(f"while [ ! -e {go} ]; do sleep 0.01; done\n{CONVERTS}")
+    await site.server()
+    await site.secret(format=b"fcos")
+    await site.configure()
+    config = await _until_ignition_is(site, "Converting")
+    assert (config.status.state, config.status.waiting_for) == ("Pending", "butane to convert the Ignition")
+    go.touch()
+    assert (await _until_ignition_is(site, "Valid")).status.state == "Ready"
+    go.unlink()
+    await site.secret({}, format=b"fcos")
+    await asyncio.sleep(20)  # no thread works yet, so that this takes no time
+    assert (await _until_ignition_is(site, "Converting")).status.state == "Ready"
+    go.touch()
+
+
+async def _until_ignition_is(site: Site, reason: str) -> ServerBootConfiguration:
+    while True:
+        config = await site.api.get(site.kinds.boot_config, "sbc", "ns")
+        found = find(config.status.conditions, "IgnitionValidation")
+        if found is not None and found.reason == reason:
+            return config
+        await asyncio.sleep(0.05)
 
 
 async def test_a_secret_that_becomes_invalid_takes_readiness_away(site: Site) -> None:
@@ -258,10 +347,32 @@ async def test_a_download_shows_its_progress_and_holds_nobody_up(site: Site) -> 
     assert len(site.world.images.resolved) == 1
 
 
+@pytest.mark.parametrize("reason", ["SignatureMissing", "SignatureInvalid"])
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "An image that is not signed as `registries.keys` requires is an error with the reason `SignatureMissing` or "
+    "`SignatureInvalid`.",
+)
+async def test_an_image_that_is_not_signed_is_a_condition_with_its_own_reason(site: Site, reason: str) -> None:
+    """It is not retried quickly; once it is signed the configuration becomes Ready without any change."""
+    site.world.images.failure = ImageError(reason, "registry.test/os is not signed")
+    await site.server()
+    await site.secret()
+    await site.configure()
+    assert (await site.config()).status.state == "Error"
+    assert await site.condition("ImageValidation") == ("False", reason, "registry.test/os is not signed")
+    tried = len(site.world.images.resolved)
+    await asyncio.sleep(200)
+    assert len(site.world.images.resolved) == tried
+    site.world.images.failure = None
+    await asyncio.sleep(200)
+    assert (await site.config()).status.state == "Ready"
+
+
 async def test_a_silent_registry_holds_up_no_other_configuration(site: Site) -> None:
     """With more unanswered lookups than workers, another configuration is ready at once."""
 
-    async def resolve(reference: str) -> Image:
+    async def resolve(reference: str, *, pinned: bool = False) -> Image:
         if "silent" in reference:
             await asyncio.sleep(30)
         return image()
@@ -429,7 +540,7 @@ async def test_a_new_leader_with_an_empty_cache_takes_no_readiness_back(silent: 
     await site.runtime.stop()
     site.world.images.local = False
 
-    async def never(reference: str) -> Image:
+    async def never(reference: str, *, pinned: bool = False) -> Image:
         await asyncio.sleep(10_000)
         return image()
 

@@ -14,6 +14,7 @@ from metal.api.core import EVENT
 from metal.api.ipxe import IPXEBootConfig, IPXEBootConfigSpec
 from metal.api.meta import Condition
 from metal.bmc.errors import BMCServerError
+from metal.boot.butane import Butane
 from metal.controllers.shared.access import authorities
 from metal.controllers.shared.access.bmc_endpoint import BMCEndpointDefaults
 from metal.evidence.keys import KeyStore
@@ -326,7 +327,7 @@ async def test_words_of_the_api_are_not_shown_when_a_secret_is_read() -> None:
     context: Any = SimpleNamespace(client=client)
     config = IPXEBootConfig(spec=IPXEBootConfigSpec(ignition_secret_ref=LocalRef(name="s")))
     reads = (
-        Bootables(client, KINDS).ignition(config),
+        Bootables(client, KINDS, Butane()).ignition(config),
         KeyStore(client, KINDS, NS, "key").signing_key(),
         authorities.read(context, NS, TLSPolicy(ca_secret_ref=LocalRef(name="s")), BMCEndpointDefaults()),
     )

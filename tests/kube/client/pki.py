@@ -28,10 +28,10 @@ class Authority:
         self._certificate = self._sign("ca", self._key, ca=True)
         self.pem = self._certificate.public_bytes(serialization.Encoding.PEM)
 
-    def issue(self, name: str, *, dns: str = "") -> Pair:
-        """A certificate for a server on 127.0.0.1 (or for a DNS name), or a client."""
+    def issue(self, name: str, *, dns: str = "", address: str = "127.0.0.1") -> Pair:
+        """A certificate for a server at an address (or with a DNS name), or a client."""
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = self._sign(name, key, dns=dns)
+        certificate = self._sign(name, key, dns=dns, address=address)
         private = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -47,9 +47,11 @@ class Authority:
         context.verify_mode = ssl.CERT_REQUIRED if ask_client else ssl.CERT_NONE
         return context
 
-    def _sign(self, name: str, key: ec.EllipticCurvePrivateKey, *, ca: bool = False, dns: str = "") -> x509.Certificate:
+    def _sign(
+        self, name: str, key: ec.EllipticCurvePrivateKey, *, ca: bool = False, dns: str = "", address: str = "127.0.0.1"
+    ) -> x509.Certificate:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        alternative = x509.DNSName(dns) if dns else x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+        alternative = x509.DNSName(dns) if dns else x509.IPAddress(ipaddress.ip_address(address))
         now = datetime.now(UTC)
         return (
             x509.CertificateBuilder()

@@ -44,9 +44,8 @@ async def booting(world: World) -> Machine:
 
 
 def content(answer: Response) -> bytes:
-    assert answer.file is not None, answer
-    whole = answer.file.path.read_bytes()
-    return whole[answer.file.offset : answer.file.offset + answer.file.length]
+    assert answer.content is not None, answer
+    return answer.content.layout.read()
 
 
 async def test_the_holder_of_the_token_gets_kernel_and_initramfs(world: World) -> None:
@@ -89,7 +88,7 @@ async def test_what_the_client_has_is_not_sent_again(world: World, header: str) 
     """If-None-Match gets 304."""
     machine = await booting(world)
     answer = await machine.get(machine.kernel, If_None_Match=header.format(tag=digest(KERNEL)))
-    assert (answer.status, answer.file) == (304, None)
+    assert (answer.status, answer.content) == (304, None)
     assert (await machine.get(machine.kernel, If_None_Match='"else"')).status == 200
 
 
@@ -114,7 +113,7 @@ async def test_no_image_for_anybody_else(
     """A missing, wrong or foreign token is refused and counted, and no file is opened."""
     machine = await booting(world)
     answer = await machine.get(machine.kernel | change, client=NEIGHBOR)
-    assert (answer.status, answer.file) == (status, None)
+    assert (answer.status, answer.content) == (status, None)
     assert world.refused("image", endpoint_reason) == 1
 
 

@@ -17,6 +17,7 @@ from metal.machine.boot_window import CONTEST_PERIOD, IGNITION_RETRY_PERIOD
 from metal.machine.boot_window import digest as token_digest
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.http.response import Response
+from tests.boot.programs import CONVERTS
 from tests.machineapi.world import IGNITION, MAC, MACHINE, NEIGHBOR, SWAPPED, UUID, World, secret
 
 pytestmark = pytest.mark.looptime
@@ -75,6 +76,35 @@ async def test_a_machine_boots_through_script_and_ignition(world: World) -> None
     assert json.loads((await world.boot.ignition(UUID, token, MACHINE)).body) == IGNITION
     window = await world.window()
     assert (window.phase, window.token_digest, window.report_token_digest) == ("Succeeded", "", "")
+
+
+async def test_an_ignition_of_spec_2_is_served_byte_for_byte(world: World) -> None:
+    """The boot server neither validates nor rewrites it."""
+    raw = b'{ "ignition": {"version": "2.3.0"},\n "systemd": {"units": [{"name": "kubeadm"}]}}'
+    await world.api.apply(SECRET, secret("ignition", ignition=raw), manager="t")
+    await world.open("Claim", claimUID="c1")
+    answer = await world.boot.ignition(UUID, token_of(await world.boot.script(UUID, MACHINE)), MACHINE)
+    assert (answer.status, answer.body) == (200, raw)
+
+
+async def test_an_ignition_of_spec_2_is_not_extended(world: World) -> None:
+    """A boot of the probe needs the token of its report in the Ignition: nothing is served without it."""
+    await world.api.apply(SECRET, secret("ignition", ignition=b'{"ignition":{"version":"2.3.0"}}'), manager="t")
+    await world.open("Discovery")
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 503
+    assert (await world.window()).phase == "ScriptServed"
+
+
+async def test_butane_is_served_as_ignition(world: World) -> None:
+    """Where the program is not installed, the machine tries again, and its token stays valid."""
+    await world.api.apply(SECRET, secret("ignition", ignition=b"variant: fcos\n", format=b"fcos"), manager="t")
+    await world.open("Claim", claimUID="c1")
+    token = token_of(await world.boot.script(UUID, MACHINE))
+    assert (await world.boot.ignition(UUID, token, MACHINE)).status == 503
+    world.butane(CONVERTS)
+    answer = await world.boot.ignition(UUID, token, MACHINE)
+    assert (answer.status, json.loads(answer.body)) == (200, {"ignition": {"version": "3.4.0"}})
 
 
 async def test_a_discovery_ignition_carries_the_token_for_the_report(world: World) -> None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
+from metal.boot.uki.layout import FilePart, Layout
 from metal.kube.client.errors import Unavailable
 from metal.listener.server import RunningServer
 from metal.machine.boot_window_store import Busy
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.response import FileRange, Response, text
+from metal.machineapi.http.response import Content, Response, text
 from metal.machineapi.http.server import Limits, Request, Route, make_app, serve
 from tests.machineapi.world import Clock
 
@@ -137,20 +138,24 @@ async def test_what_is_being_received_at_the_same_time_is_bounded(limit: str) ->
                 pass  # that it was given up is still on its way
 
 
+def part_of(path: Path, offset: int, length: int) -> Content:
+    return Content(Layout((FilePart(path, offset, length),)))
+
+
 class Files:
     """Serves CONTENT from a file and records completed transfers."""
 
     def __init__(self, folder: Path, offset: int = 0, length: int = len(CONTENT)) -> None:
         self.path = folder / "content"
         self.path.write_bytes(CONTENT)
-        self.slice = FileRange(self.path, offset, length, nullcontext)
+        self.slice = part_of(self.path, offset, length)
         self.sent = asyncio.Event()
 
     async def __call__(self, request: Request) -> Response:
         async def sent() -> None:
             self.sent.set()
 
-        return Response(200, content_type="application/octet-stream", file=self.slice, on_sent=sent)
+        return Response(200, content_type="application/octet-stream", content=self.slice, on_sent=sent)
 
 
 async def test_a_file_arrives_whole_and_its_end_is_noticed(tmp_path: Path) -> None:
@@ -170,6 +175,26 @@ async def test_a_part_of_a_file_arrives(tmp_path: Path) -> None:
         assert (await fetch(running))[1] == CONTENT[1000:6000]
 
 
+@pytest.mark.parametrize("sendfile", [True, False])
+async def test_bytes_and_parts_of_files_arrive_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sendfile: bool
+) -> None:
+    """As in a UKI: headers, a kernel, and a command line; with and without sendfile."""
+
+    async def missing(*_: Any) -> int:
+        raise NotImplementedError
+
+    files = Files(tmp_path)
+    kernel = FilePart(files.path, 0, len(CONTENT))
+    files.slice = Content(Layout((b"headers", kernel, b"line " * 60_000, kernel, b"signature")))
+    async with listening(files) as running:
+        if not sendfile:
+            monkeypatch.setattr(asyncio.get_running_loop(), "sendfile", missing)
+        for _ in range(2):
+            assert (await fetch(running))[1] == files.slice.layout.read()
+        await asyncio.wait_for(files.sent.wait(), 5)
+
+
 async def test_head_sends_the_length_and_no_byte(tmp_path: Path) -> None:
     """A HEAD is not a completed transfer."""
     files = Files(tmp_path)
@@ -183,7 +208,7 @@ async def test_a_client_that_hangs_up_in_the_middle_has_fetched_nothing(tmp_path
     """A partial transfer does not complete a boot."""
     files = Files(tmp_path, length=len(CONTENT))
     files.path.write_bytes(CONTENT * 8)
-    files.slice = FileRange(files.path, 0, len(CONTENT) * 8, nullcontext)
+    files.slice = part_of(files.path, 0, len(CONTENT) * 8)
     async with listening(files) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -209,13 +234,13 @@ async def test_a_client_that_takes_no_bytes_is_cut_off(tmp_path: Path) -> None:
     """A slow receiver does not hold a stream without limit."""
     files = Files(tmp_path)
     files.path.write_bytes(CONTENT * 16)
-    files.slice = FileRange(files.path, 0, len(CONTENT) * 16, nullcontext)
+    files.slice = part_of(files.path, 0, len(CONTENT) * 16)
     async with listening(files, least_seconds=0.2, least_rate=10**9, streams=1) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port, limit=1024)
         writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
         await reader.readexactly(100)
         await asyncio.sleep(0.6)
-        files.slice = FileRange(files.path, 0, 10, nullcontext)
+        files.slice = part_of(files.path, 0, 10)
         assert (await fetch(running))[:2] == (200, CONTENT[:10])
         writer.transport.abort()
 
@@ -247,7 +272,7 @@ async def test_more_transfers_than_allowed_are_told_to_wait(tmp_path: Path) -> N
     """503 with Retry-After, which iPXE retries."""
     files = Files(tmp_path)
     files.path.write_bytes(CONTENT * 8)
-    files.slice = FileRange(files.path, 0, len(CONTENT) * 8, nullcontext)
+    files.slice = part_of(files.path, 0, len(CONTENT) * 8)
     async with listening(files, streams=1) as running:
         reader, writer = await asyncio.open_connection("127.0.0.1", running.port)
         writer.write(b"GET /x/1 HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -262,7 +287,7 @@ async def test_one_machine_does_not_hold_all_transfers(tmp_path: Path) -> None:
     """Beyond its part the holder of a token gets 503 from any address, while another machine is sent its image."""
     files = Files(tmp_path)
     files.path.write_bytes(CONTENT * 8)
-    files.slice = FileRange(files.path, 0, len(CONTENT) * 8, nullcontext)
+    files.slice = part_of(files.path, 0, len(CONTENT) * 8)
 
     async def image(request: Request) -> Response:
         return replace(await files(request), holder=request.path_parameters["part"])
@@ -289,8 +314,8 @@ async def test_a_hundred_machines_behind_one_address_are_served(tmp_path: Path) 
         if request.method == "POST":
             return text(200, str(len(await request.read(1 << 20))))
         machine = request.path_parameters["part"]
-        first = files.slice if machine.startswith("other") else FileRange(large, 0, len(CONTENT) * 8, nullcontext)
-        return Response(200, file=first, holder=machine)
+        first = files.slice if machine.startswith("other") else part_of(large, 0, len(CONTENT) * 8)
+        return Response(200, content=first, holder=machine)
 
     registry = CollectorRegistry()
     others = [f"/x/other-{number}" for number in range(68)]

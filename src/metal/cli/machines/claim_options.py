@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from metal.boot.errors import IgnitionError
-from metal.boot.ignition import validate
+from metal.boot.ignition import accept
 from metal.cli.support.dynamic import Obj
 from metal.kube.meta.selector_syntax import parse
 from metal.kube.meta.selectors import Operator, Requirement
@@ -83,7 +83,7 @@ def ignition(file: str) -> str:
             f"{name} has {len(raw)} bytes; a Secret holds {_MOST}: let Ignition download large parts"
         )
     try:
-        validate(raw)
+        accept(raw)
         return raw.decode()
     except (IgnitionError, UnicodeDecodeError) as exc:
-        raise click.UsageError(f"{name} is not an Ignition config (JSON, spec 3): {exc}") from None
+        raise click.UsageError(f"{name} is not an Ignition config (JSON, spec 3 or 2): {exc}") from None

@@ -24,6 +24,13 @@ class Finding:
     condition: str = ""
     """Type of its condition; empty for an aspect that is only part of waitingFor."""
     recheck_after: float = 0.0
+    validated: bool = True
+    """False for an aspect that is Ready although nothing is known of it; its condition is Unknown."""
+
+
+def is_ready(config: ServerBootConfiguration) -> bool:
+    """Whether it was reported as Ready in its present generation, so that a machine may be booting."""
+    return config.status.state == READY and config.status.observed_generation == config.metadata.generation
 
 
 def status_of(
@@ -61,7 +68,7 @@ def with_condition(
 def _condition(config: ServerBootConfiguration, finding: Finding) -> Condition:
     return Condition(
         type=finding.condition,
-        status={READY: "True", ERROR: "False"}.get(finding.state, "Unknown"),
+        status={READY: "True", ERROR: "False"}.get(finding.state if finding.validated else PENDING, "Unknown"),
         reason=finding.reason,
         message=finding.message,
         observed_generation=config.metadata.generation,

@@ -19,7 +19,7 @@ from metal.api.ipxe import IPXEBootConfig
 from metal.api.kinds import Kinds
 from metal.api.meta import Condition
 from metal.api.server import Server
-from metal.boot.errors import IgnitionError, ImageError, ScriptError
+from metal.boot.errors import UNSIGNED, ImageError, ScriptError
 from metal.boot.images import Image, Progress
 from metal.boot.plan import Plan
 from metal.controllers.bootconfig import ipxe_boot_config
@@ -28,24 +28,25 @@ from metal.controllers.bootconfig.findings import (
     PENDING,
     READY,
     Finding,
+    is_ready,
     requeue_after,
     status_of,
     with_condition,
 )
-from metal.controllers.bootconfig.image_lookup import Lookups
+from metal.controllers.bootconfig.lookups import Lookups
 from metal.controllers.bootconfig.scope import ConfigScope, Deps, Memo
+from metal.controllers.bootconfig.user_data import UserDataCheck
 from metal.controllers.shared.metrics import transitions
 from metal.controllers.shared.reconciled import reporting
 from metal.controllers.shared.scope import StatusScope
-from metal.kube.client.errors import Conflict, Forbidden, NotFound
-from metal.kube.client.withheld import withheld
+from metal.kube.client.errors import Conflict
 from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.ownership import is_controlled_by
 from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disowns, follows
-from metal.machineapi.bootserver.bootable import ignition_of, plan_of
+from metal.machineapi.bootserver.bootable import plan_of
 
-_IMAGE, _IGNITION = "ImageValidation", "IgnitionValidation"
+_IMAGE = "ImageValidation"
 _MIB = 1024 * 1024
 
 
@@ -59,7 +60,8 @@ class BootConfigurationReconciler:
     _memos: dict[Key, Memo] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._lookups = Lookups(self.deps.images)
+        self._lookups = Lookups[Image]()
+        self._user_data = UserDataCheck(self.deps.context.client, self.deps.settings)
 
     async def reconcile(self, key: Key) -> Result:
         """One pass for one boot configuration. Never waits for a registry."""
@@ -90,7 +92,8 @@ class BootConfigurationReconciler:
             return
         image, plan = await self._image(key, config)
         findings.append(image)
-        findings.append(await self._ignition(key, config))
+        memo = self._memos.setdefault(key, Memo())
+        findings.append(await self._user_data.find(key, config, memo, partial(self.wake, key)))
         if plan is not None and all(finding.state == READY for finding in findings[1:]):
             findings.append(await self._apply(config, server, plan))
         del findings[0]
@@ -119,7 +122,7 @@ class BootConfigurationReconciler:
         reference = str(pinned.kernel.image) if pinned is not None else config.spec.image
         if not reference:
             raise ImageError("ImageMissing", _image_missing(config))
-        image = await self._resolve(key, reference, config.metadata.generation)
+        image = await self._resolve(key, reference, config.metadata.generation, pinned=pinned is not None)
         if image is None:
             resolving = Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE)
             return self._pending_or_pinned(config, pinned, resolving)
@@ -141,15 +144,17 @@ class BootConfigurationReconciler:
         self, config: ServerBootConfiguration, pinned: Plan | None, finding: Finding
     ) -> tuple[Finding, Plan | None]:
         """The finding; or Ready as before, if this generation is: a machine may be booting the pinned image."""
-        if pinned is None or not _is_ready(config):
+        if pinned is None or not is_ready(config):
             return finding, None
         return replace(_ready(pinned), recheck_after=finding.recheck_after), pinned
 
-    async def _resolve(self, key: Key, reference: str, generation: int) -> Image | None:
+    async def _resolve(self, key: Key, reference: str, generation: int, *, pinned: bool) -> Image | None:
         memo = self._memos.setdefault(key, Memo())
         if memo.resolved is not None and memo.resolved[:2] == (reference, generation):
             return memo.resolved[2]
-        image = await self._lookups.start_or_join(str(key), reference, partial(self.wake, key))
+        image = await self._lookups.start_or_join(
+            str(key), reference, partial(self.deps.images.resolve, reference, pinned=pinned), partial(self.wake, key)
+        )
         memo.resolved = None if image is None else (reference, generation, image)
         return image
 
@@ -171,30 +176,9 @@ class BootConfigurationReconciler:
         if exc.transient:
             pause = min(settings.retry * 2 ** min(failures - 1, 16), settings.retry_slow)
             return Finding(PENDING, exc.reason, str(exc), _IMAGE, pause)
+        if exc.reason in UNSIGNED:
+            return Finding(ERROR, exc.reason, str(exc), _IMAGE, settings.retry_slow)
         return Finding(ERROR, "ValidationFailed", f"{exc.reason}: {exc}", _IMAGE, settings.retry_slow)
-
-    async def _ignition(self, key: Key, config: ServerBootConfiguration) -> Finding:
-        ref, settings = config.spec.ignition_secret_ref, self.deps.settings
-        if ref is None:
-            return Finding(READY, "NoIgnition", "the boot configuration has no Ignition", _IGNITION)
-        try:
-            with withheld():
-                secret = await self.deps.context.client.get(SECRET, ref.name, config.metadata.namespace)
-            memo, version = (
-                self._memos.setdefault(key, Memo()),
-                (secret.metadata.uid, secret.metadata.resource_version),
-            )
-            if memo.secret != version:
-                ignition_of(secret)
-                memo.secret = version
-        except NotFound:
-            message = f"the Secret {ref.name} does not exist in namespace {config.metadata.namespace}"
-            return Finding(ERROR, "SecretMissing", message, _IGNITION, settings.retry)
-        except Forbidden:
-            return Finding(ERROR, "SecretForbidden", _secret_forbidden(ref.name, config), _IGNITION, settings.retry)
-        except IgnitionError as exc:
-            return Finding(ERROR, "ValidationFailed", f"Secret {ref.name}: {exc}", _IGNITION, settings.retry)
-        return Finding(READY, "Valid", f"the Ignition in Secret {ref.name} is valid", _IGNITION, settings.secret_poll)
 
     async def _apply(self, config: ServerBootConfiguration, server: Server, plan: Plan) -> Finding:
         deps, kinds = self.deps, self.deps.context.kinds
@@ -274,6 +258,7 @@ class BootConfigurationReconciler:
     def _forget(self, key: Key) -> None:
         self._memos.pop(key, None)
         self._lookups.drop(str(key))
+        self._user_data.forget(key)
         self.deps.images.release(str(key))
 
 
@@ -281,23 +266,10 @@ def _ready(plan: Plan) -> Finding:
     return Finding(READY, "Resolved", f"{plan.kernel.image} is verified and local", _IMAGE)
 
 
-def _is_ready(config: ServerBootConfiguration) -> bool:
-    """Whether it was reported as Ready in its present generation, so that a machine may be booting."""
-    return config.status.state == READY and config.status.observed_generation == config.metadata.generation
-
-
 def _unfinished(config: ServerBootConfiguration) -> Finding:
     """What is reported of a pass that the API refused to let end."""
-    state = READY if _is_ready(config) else PENDING
+    state = READY if is_ready(config) else PENDING
     return Finding(state, "Refused", "the API to accept the requests of the controller (see the condition Reconciled)")
-
-
-def _secret_forbidden(name: str, config: ServerBootConfiguration) -> str:
-    namespace = config.metadata.namespace
-    return (
-        f"the manager may not read the Secret {name} in namespace {namespace}: allow it with a RoleBinding there "
-        "(docs/rbac.md)"
-    )
 
 
 def _image_missing(config: ServerBootConfiguration) -> str:

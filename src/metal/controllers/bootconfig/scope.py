@@ -35,8 +35,8 @@ class Memo:
 
     failures: int = 0
     """Consecutive failed attempts to get the image."""
-    secret: tuple[str, str] = ("", "")
-    """UID and resourceVersion of the Secret that was validated last."""
+    ignition: tuple[tuple[str, str], Finding] | None = None
+    """UID and resourceVersion of the Secret that was accepted last, and what was found."""
     resolved: tuple[str, int, Image] | None = None
     """Reference, generation, and what it was resolved to; kept during the download."""
     failed: tuple[str, int, Finding] | None = None

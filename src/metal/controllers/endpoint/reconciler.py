@@ -61,8 +61,7 @@ class EndpointReconciler:
         if prefix is None or not prefix.is_bmc:
             return self._not_a_bmc(scope, prefix)
         if older := self._older_duplicate(scope.obj):
-            text = f"Endpoint {older} has the same MAC address and is older: delete one of the two"
-            return self._stop(scope, "Error", "DuplicateMACAddress", text)
+            return self._duplicate(scope, older)
         if others := [bmc for bmc in self.deps.bmcs.by_index(BY_ACCESS_MAC, digits) if bmc.metadata.name != scope.name]:
             text = f"BMC {others[0].metadata.name} already has this MAC address; nothing is created"
             return self._stop(scope, "Ignored", "ManagedByOtherBMC", text)
@@ -132,10 +131,18 @@ class EndpointReconciler:
         until = refused_at + timedelta(seconds=self.deps.settings.credentials_rest)
         return max(0.0, float((until - scope.now).total_seconds()))
 
-    def _older_duplicate(self, endpoint: Endpoint) -> str:
-        """Name of an older Endpoint with the MAC address of this one, or empty."""
+    def _older_duplicate(self, endpoint: Endpoint) -> Endpoint | None:
+        """An older Endpoint with the MAC address of this one."""
         oldest = min(directory.with_mac(self.deps.endpoints, endpoint), key=_age, default=endpoint)
-        return "" if oldest.metadata.name == endpoint.metadata.name else oldest.metadata.name
+        return None if oldest.metadata.name == endpoint.metadata.name else oldest
+
+    def _duplicate(self, scope: EndpointScope, older: Endpoint) -> Result:
+        name = older.metadata.name
+        if _is_ipv6(scope.obj) != _is_ipv6(older):
+            text = f"Endpoint {name} has this device's address of the other IP family, and the BMC is used at that one"
+            return self._stop(scope, "Ignored", "OtherAddressFamily", text)
+        text = f"Endpoint {name} has the same MAC address and is older: delete one of the two"
+        return self._stop(scope, "Error", "DuplicateMACAddress", text)
 
     def _backoff(self, key: Key) -> Backoff:
         fresh = Backoff(self.deps.context.rng, base=self.deps.settings.retry, cap=self.deps.settings.retry_most)
@@ -149,6 +156,10 @@ class EndpointReconciler:
 def _age(endpoint: Endpoint) -> tuple[str, str]:
     created = endpoint.metadata.creation_timestamp
     return (created.isoformat() if created else "", endpoint.metadata.name)
+
+
+def _is_ipv6(endpoint: Endpoint) -> bool:
+    return ":" in (endpoint.spec.ip or "")
 
 
 def _bad_mac(mac: str) -> str:

@@ -1,12 +1,14 @@
 """Reads from the API what a machine boots: the IPXEBootConfig of a boot configuration, and its Ignition."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from metal.api.boot_window import BootWindow
 from metal.api.core import SECRET, Secret
 from metal.api.ipxe import IPXEBootConfig
 from metal.api.kinds import Kinds
+from metal.api.names import REPORT_TOKEN_FILE
 from metal.boot import ignition
+from metal.boot.butane import FORMATS, Butane
 from metal.boot.errors import IgnitionError
 from metal.boot.plan import Blob, Plan
 from metal.kube.client.errors import NotFound
@@ -32,11 +34,22 @@ class Bootable:
     plan: Plan
 
 
+@dataclass(frozen=True)
+class UserData:
+    """The Ignition that a Secret amounts to."""
+
+    content: bytes = field(repr=False)
+    version: str
+    """Spec version of the config."""
+    warnings: str = ""
+    """What butane warned about; without secrets."""
+
+
 class Bootables:
     """Reads the objects that a boot window refers to, uncached."""
 
-    def __init__(self, client: Client, kinds: Kinds) -> None:
-        self._client, self._kinds = client, kinds
+    def __init__(self, client: Client, kinds: Kinds, butane: Butane) -> None:
+        self._client, self._kinds, self._butane = client, kinds, butane
 
     async def of(self, window: BootWindow) -> Bootable:
         """The IPXEBootConfig and plan of a boot window. Raises NotReady, ApiError."""
@@ -55,15 +68,18 @@ class Bootables:
         except ValueError as exc:
             raise NotReady(f"IPXEBootConfig {ref.namespace}/{ref.name}: {exc}") from None
 
-    async def ignition(self, config: IPXEBootConfig) -> bytes:
-        """The validated Ignition of a config; an empty one where none is referenced. Raises NotReady, ApiError."""
+    async def ignition(self, config: IPXEBootConfig, *, token: str = "") -> bytes:
+        """The Ignition of a config; an empty one where none is referenced. Raises NotReady, ApiError.
+
+        `token`: what a probe needs for its report is added as a file.
+        """
         ref = config.spec.ignition_secret_ref
         if ref is None:
-            return ignition.EMPTY
+            return _with_token(ignition.EMPTY, token)
         try:
             with withheld():
                 secret = await self._client.get(SECRET, ref.name, config.metadata.namespace)
-            return ignition_of(secret)
+            return _with_token((await ignition_of(secret, self._butane)).content, token)
         except NotFound:
             raise NotReady(f"the Secret {config.metadata.namespace}/{ref.name} does not exist") from None
         except IgnitionError as exc:
@@ -82,17 +98,22 @@ def plan_of(config: IPXEBootConfig, kinds: Kinds) -> Plan:
     )
 
 
-def ignition_of(secret: Secret) -> bytes:
-    """The Ignition in a Secret, validated. Raises IgnitionError."""
+def _with_token(content: bytes, token: str) -> bytes:
+    return ignition.add_file(content, REPORT_TOKEN_FILE, token.encode(), mode=0o600) if token else content
+
+
+async def ignition_of(secret: Secret, butane: Butane) -> UserData:
+    """The Ignition in a Secret: converted if it is Butane, and validated as far as it can be. Raises IgnitionError."""
     kind = secret.data.get("format", b"").strip().decode(errors="replace")
-    if kind and kind != "ignition":
-        shown = kind[:20]
-        raise IgnitionError("$", f"format {shown!r} is not supported yet: convert it with butane and leave format out")
     raw = secret.data.get("ignition")
     if raw is None:
         raise IgnitionError("$", "the Secret has no key named ignition")
-    ignition.validate(raw)
-    return raw
+    if kind in FORMATS:
+        converted = await butane.convert(raw)
+        return UserData(converted.config, ignition.accept(converted.config), converted.warnings)
+    if kind not in ("", "ignition"):
+        raise IgnitionError("$", f"format {kind[:20]!r} is not known: write ignition, {' or '.join(FORMATS)}")
+    return UserData(raw, ignition.accept(raw))
 
 
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:

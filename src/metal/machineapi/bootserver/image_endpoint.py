@@ -10,19 +10,18 @@ from pathlib import Path
 from metal.api.boot_window import BootWindow
 from metal.api.server import Server
 from metal.boot.errors import ImageError
-from metal.boot.http_range import Unsatisfiable, parse_range
 from metal.boot.images import Images
 from metal.boot.plan import Blob
+from metal.boot.uki.layout import whole
 from metal.kube.meta.clock import Clock
 from metal.machine import boot_window
 from metal.machine.boot_window import Refused, TokenMissing
 from metal.machine.boot_window_store import BootWindowStore
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.settings import BootSettings
+from metal.machineapi.http.ranges import ranged
 from metal.machineapi.http.refusals import Refusals
-from metal.machineapi.http.response import FileRange, Response, unavailable
-
-_BINARY = "application/octet-stream"
+from metal.machineapi.http.response import Content, Response, unavailable
 
 
 class ImageEndpoint:
@@ -68,9 +67,10 @@ class ImageEndpoint:
         if blob not in plan.blobs:
             raise Refused("ImageForbidden", "the blob is not part of this boot's image")
         path = await self._file(blob)
-        size = (await asyncio.to_thread(path.stat)).st_size
-        answer = replace(_answer(path, size, blob, headers, self._images), holder=server.metadata.name)
-        if blob == plan.initramfs and not plan.ignition and method == "GET" and _reaches_end(answer, size):
+        layout = await asyncio.to_thread(whole, path)
+        content = Content(layout, partial(self._images.use, blob.digest))
+        answer = replace(ranged(content, blob.digest, headers), holder=server.metadata.name)
+        if blob == plan.initramfs and not plan.ignition and method == "GET" and _reaches_end(answer, layout.size):
             return replace(answer, on_sent=partial(self._done, server, token))
         return answer
 
@@ -91,22 +91,4 @@ class ImageEndpoint:
 
 
 def _reaches_end(answer: Response, size: int) -> bool:
-    return answer.file is not None and answer.file.offset + answer.file.length == size
-
-
-def _answer(path: Path, size: int, blob: Blob, headers: Mapping[str, str], images: Images) -> Response:
-    tag = f'"{blob.digest}"'
-    common = {"ETag": tag, "Accept-Ranges": "bytes"}
-    asked = headers.get("If-None-Match", "")
-    if asked and (asked.strip() == "*" or tag in (part.strip().removeprefix("W/") for part in asked.split(","))):
-        return Response(304, headers=common)
-    wanted = headers.get("Range", "") if headers.get("If-Range", tag) == tag else ""
-    try:
-        part = parse_range(wanted, size) if wanted else None
-    except Unsatisfiable:
-        return Response(416, b"range not satisfiable\n", headers=common | {"Content-Range": f"bytes */{size}"})
-    offset, length = part or (0, size)
-    if part is not None:
-        common["Content-Range"] = f"bytes {offset}-{offset + length - 1}/{size}"
-    piece = FileRange(path, offset, length, partial(images.use, blob.digest))
-    return Response(206 if part else 200, content_type=_BINARY, headers=common, file=piece)
+    return answer.status == 200 or f"-{size - 1}/" in answer.headers.get("Content-Range", "")

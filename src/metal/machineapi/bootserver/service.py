@@ -17,9 +17,9 @@ from datetime import timedelta
 
 from metal.api.boot_window import BootWindow, Trust
 from metal.api.kinds import Kinds
-from metal.api.names import REPORT_TOKEN_FILE
 from metal.api.server import Server
-from metal.boot import ignition, script
+from metal.boot import script
+from metal.boot.butane import Butane
 from metal.boot.errors import ScriptError
 from metal.boot.images import Images
 from metal.boot.tokens import NewToken, new_token
@@ -34,6 +34,7 @@ from metal.machine.identity import is_shared
 from metal.machine.interfaces import out_of_band
 from metal.machineapi.bootserver.bootable import Bootables, NotReady
 from metal.machineapi.bootserver.image_endpoint import ImageEndpoint
+from metal.machineapi.bootserver.loader_endpoint import LoaderEndpoint
 from metal.machineapi.bootserver.settings import BootSettings
 from metal.machineapi.http.refusals import Refusals
 from metal.machineapi.http.response import Response, text, unavailable
@@ -65,10 +66,11 @@ class BootService:
     ) -> None:
         retrying = RetryingClient(client, rng=rng)
         self._windows = BootWindowStore(retrying, kinds, directory, clock, rng)
-        self._bootables = Bootables(retrying, kinds)
+        self._bootables = Bootables(retrying, kinds, Butane(settings.butane))
         self._directory, self._refusals, self._settings = directory, refusals, settings
         self._clock, self._token = clock, token
         self._race_window = timedelta(seconds=settings.race_window)
+        self.loaders = LoaderEndpoint(settings.ipxe, refusals)
         self.images = ImageEndpoint(self._windows, self._bootables, images, refusals, settings, clock)
 
     async def chainload(self) -> Response:
@@ -163,9 +165,9 @@ class BootService:
 
         window = step(server.status.boot_window)  # refuse before any Secret is read
         bootable = await self._bootables.of(window)
-        body = await self._bootables.ignition(bootable.config)
-        if boot_window.expects_report(window):
-            body = ignition.add_file(body, REPORT_TOKEN_FILE, report.encode(), mode=0o600)
+        body = await self._bootables.ignition(
+            bootable.config, token=report if boot_window.expects_report(window) else ""
+        )
         await self._windows.change(server, step)
         return Response(200, body, IGNITION_TYPE)
 

@@ -3,7 +3,8 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from metal.boot.registry_client import RegistryClientSettings
+from metal.boot import butane
+from metal.boot.registry.settings import RegistryClientSettings
 from metal.machine.boot_window import CONTEST_PERIOD
 
 
@@ -19,12 +20,16 @@ class BootSettings:
     """Folder of the image cache."""
     cache_bytes: int = 20 * 1024**3
     """Size limit of the image cache; about a hundred images."""
+    ipxe: Path = Path("/usr/lib/ipxe")
+    """Folder with iPXE's EFI binaries."""
     remote: RegistryClientSettings = field(default_factory=RegistryClientSettings)
     """Registries and their limits."""
     image_wait: float = 15.0
     """How long a request waits for an image that is still being fetched; then 503, which iPXE retries."""
     race_window: float = CONTEST_PERIOD.total_seconds()
     """How long a second requester stops a boot whose first requester was not verified by a DHCP lease."""
+    butane: str = butane.PROGRAM
+    """Program that converts Butane to Ignition: a path, or a name that is looked up in PATH."""
     secret_poll: float = 30.0
     """How often a referenced Secret is read again; Secrets in general are neither listed nor watched."""
     progress_poll: float = 2.0

@@ -1,36 +1,35 @@
 """The response of a service, independent of the HTTP library."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
+
+from metal.boot.uki.layout import Layout
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
 
 
 @dataclass(frozen=True)
-class FileRange:
-    """A part of a file: `length` bytes from `offset`. `use` keeps the file in the cache while it is being sent."""
+class Content:
+    """A body of bytes and parts of files. `use` keeps the files in the cache while it is being sent."""
 
-    path: Path
-    offset: int
-    length: int
-    use: Callable[[], AbstractContextManager[None]]
+    layout: Layout
+    use: Callable[[], AbstractContextManager[None]] = nullcontext
 
 
 @dataclass(frozen=True)
 class Response:
-    """Status, headers and a body, or a part of a file instead. `on_sent` runs after the last byte was sent."""
+    """Status, headers and a body, or content instead. `on_sent` runs after the last byte was sent."""
 
     status: int
     body: bytes = field(default=b"", repr=False)
     content_type: str = TEXT
     headers: Mapping[str, str] = field(default_factory=dict)
-    file: FileRange | None = None
+    content: Content | None = None
     on_sent: Callable[[], Awaitable[None]] | None = None
     holder: str = ""
-    """For whom a file is sent, of which only some are sent at the same time; empty when that is not limited."""
+    """For whom content is sent, of which only some are sent at the same time; empty when that is not limited."""
 
 
 def text(status: int, body: str, **headers: str) -> Response:

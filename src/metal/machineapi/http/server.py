@@ -126,7 +126,7 @@ class _Dispatcher:
     def handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
             answer = await self._answer(route, request)
-            if answer.file is not None:
+            if answer.content is not None:
                 return await self._send(route, request, answer)
             headers = dict(answer.headers)
             return web.Response(status=answer.status, body=answer.body, headers=_typed(headers, answer))

@@ -44,7 +44,7 @@ class LocalImages:
             shutil.rmtree(self._folder)
             self._folder = None
 
-    async def resolve(self, reference: str) -> Image:
+    async def resolve(self, reference: str, *, pinned: bool = False) -> Image:
         """Resolve a reference. Raises ImageError."""
         await asyncio.sleep(self.delay)
         if self.failure is not None:

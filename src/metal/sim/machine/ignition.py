@@ -69,7 +69,7 @@ def read(raw: bytes) -> Config:
         version = tree["ignition"]["version"]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError, TypeError):
         raise IgnitionError("this is no Ignition config") from None
-    if not str(version).startswith("3."):
+    if not str(version).startswith(("2.", "3.")):  # a Flatcar of today reads both
         raise IgnitionError(f"Ignition version {version!r} is not supported")
     files = (tree.get("storage") or {}).get("files") or []
     units = (tree.get("systemd") or {}).get("units") or []

@@ -135,11 +135,10 @@ async def _answer(route: Route, request: Request) -> Reply:
 
 
 def _content(answer: Response) -> bytes:
-    if answer.file is None:
+    if answer.content is None:
         return answer.body
-    with answer.file.use(), answer.file.path.open("rb") as file:
-        file.seek(answer.file.offset)
-        return file.read(answer.file.length)
+    with answer.content.use():
+        return answer.content.layout.read()
 
 
 def _pattern(path: str) -> re.Pattern[str]:

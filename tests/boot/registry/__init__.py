@@ -1,8 +1,10 @@
 """An OCI registry on loopback with injectable faults."""
 
 import asyncio
+import base64
 import hashlib
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -50,11 +52,26 @@ class Registry:
     manifests: dict[str, tuple[str, bytes]] = field(default_factory=dict)
     requests: list[str] = field(default_factory=list)
     authorizations: list[str] = field(default_factory=list)
+    token_authorizations: list[str] = field(default_factory=list)
     faults: Faults = field(default_factory=Faults)
     token: str = ""
     """When set, a Bearer token is needed; /token gives it out."""
     realm: str = ""
     """Where tokens are said to be, if not there."""
+    challenges: list[str] = field(default_factory=list)
+    """WWW-Authenticate headers in place of the usual one."""
+    account: str = ""
+    """When set, user:password that Basic authentication, or the token service, requires."""
+    refresh_token: str = ""
+    """When set, the identity token that the token service requires."""
+    validity: Any = 300
+    """expires_in of tokens."""
+    forms: list[dict[str, str]] = field(default_factory=list)
+    """What was sent to the token service by POST."""
+    scheme: str = "http"
+    largest_load: int = 0
+    """Most requests at the same time."""
+    load: int = 0
 
     @property
     def name(self) -> str:
@@ -113,22 +130,57 @@ def application(registry: Registry) -> web.Application:
         return await _send(registry, request, content, "application/octet-stream")
 
     async def token(request: web.Request) -> web.StreamResponse:
-        registry.requests.append(request.path_qs)
-        return web.json_response({"token": registry.token, "expires_in": 300})
+        return await _token(registry, request)
 
     app.router.add_get("/v2/{repository:.+}/manifests/{name}", manifests)
     app.router.add_get("/{cdn:(cdn/)?}v2/{repository:.+}/blobs/{name}", blobs)
     app.router.add_get("/token", token)
+    app.router.add_post("/token", token)
+    app.middlewares.append(_counted(registry))
     return app
+
+
+async def _token(registry: Registry, request: web.Request) -> web.StreamResponse:
+    registry.requests.append(request.path_qs)
+    form = {key: str(value) for key, value in (await request.post()).items()}
+    registry.forms += [form] if form else []
+    registry.token_authorizations.append(request.headers.get("Authorization", ""))
+    if registry.refresh_token and form.get("refresh_token") != registry.refresh_token:
+        raise web.HTTPUnauthorized
+    if registry.account and registry.token_authorizations[-1] != basic(registry.account):
+        raise web.HTTPUnauthorized
+    return web.json_response({"token": registry.token, "expires_in": registry.validity})
+
+
+def _counted(registry: Registry) -> Any:
+    @web.middleware
+    async def counted(request: web.Request, handler: Any) -> Any:
+        registry.load += 1
+        registry.largest_load = max(registry.load, registry.largest_load)
+        try:
+            return await handler(request)
+        finally:
+            registry.load -= 1
+
+    return counted
+
+
+def basic(account: str) -> str:
+    return f"Basic {base64.b64encode(account.encode()).decode()}"
 
 
 def _denied(registry: Registry, request: web.Request) -> web.Response | None:
     registry.requests.append(request.path)
     registry.authorizations.append(request.headers.get("Authorization", ""))
-    if not registry.token or registry.authorizations[-1] == f"Bearer {registry.token}":
+    wanted = f"Bearer {registry.token}" if registry.token else basic(registry.account) if registry.account else ""
+    if not wanted or registry.authorizations[-1] == wanted:
         return None
-    realm = registry.realm or f"http://{registry.name}/token"
-    return web.Response(status=401, headers={"WWW-Authenticate": f'Bearer realm="{realm}",service="test"'})
+    realm = registry.realm or f"{registry.scheme}://{registry.name}/token"
+    usual = f'Bearer realm="{realm}",service="test"' if registry.token else 'Basic realm="test"'
+    answer = web.Response(status=401)
+    for challenge in registry.challenges or [usual]:
+        answer.headers.add("WWW-Authenticate", challenge)
+    return answer
 
 
 async def _send(registry: Registry, request: web.Request, content: bytes, media_type: str) -> web.StreamResponse:
@@ -154,13 +206,13 @@ async def _send(registry: Registry, request: web.Request, content: bytes, media_
 
 
 @asynccontextmanager
-async def running() -> AsyncIterator[Registry]:
+async def running(tls: ssl.SSLContext | None = None) -> AsyncIterator[Registry]:
     """A registry that listens on a free port."""
-    registry = Registry()
+    registry = Registry(scheme="https" if tls else "http")
     runner = web.AppRunner(application(registry), handler_cancellation=True, shutdown_timeout=0.1)
     await runner.setup()
     try:
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
         registry.port = runner.addresses[0][1]
         yield registry
     finally:
