@@ -146,6 +146,7 @@ class Enrolment:
             "registries": {"insecure": [self.images.name]},
             # A lease that was told while the API was away is never known: such a boot is believed after this time.
             "timeouts": {"raceWindow": "20s"},
+            "boot": {"minimumTrust": "FirstRequest"},
             "listen": {
                 "boot": f"127.0.0.1:{self.boot_port}", "registry": f"127.0.0.1:{self.registry_port}",
                 "metrics": f"127.0.0.1:{self.metrics_port}",

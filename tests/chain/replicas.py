@@ -185,6 +185,7 @@ class Site:
             "sanitization": {"policy": "None"},
             "registries": {"insecure": [self.images.name]}, "listen": listen,
             "advertise": {"boot": BOOT, "registry": REGISTRY}, "timeouts": {"raceWindow": "1s", "resync": "5s"},
+            "boot": {"minimumTrust": "FirstRequest"},
         }  # fmt: skip
 
     async def announce(self) -> None:

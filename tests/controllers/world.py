@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from metal.api.boot_window import BootWindow
+from metal.api.boot_window import BootWindow, Trust
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.core import CONFIG_MAP, EVENT, NAMESPACE, Event
 from metal.api.kinds import kinds
@@ -165,10 +165,13 @@ class World:
         }
         await self.client.patch_status(KINDS.server, name, body)
 
-    async def fetch_script(self, name: str = "s1", token: str = "t") -> None:
+    async def fetch_script(self, name: str = "s1", token: str = "t", trust: Trust = Trust.LEASE) -> None:
         """The machine fetches its script."""
         await self.window(
-            lambda w: boot_window.serve_script(w, self.clock(), token=token, client=CLIENT, lease_known=True), name
+            lambda w: boot_window.serve_script(
+                w, self.clock(), token=token, client=CLIENT, lease_known=True, trust=trust
+            ),
+            name,
         )
 
     async def fetch_ignition(self, name: str = "s1", token: str = "t") -> None:

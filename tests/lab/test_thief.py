@@ -1,22 +1,31 @@
-"""A client that is faster than the machine and fetches script and Ignition, and sends a false report."""
+"""A client that is faster than the machine and fetches its script, where the site permits that."""
+
+from collections.abc import Iterator
 
 import pytest
 
+from tests.lab import story
 from tests.lab.run import Run
-from tests.lab.story import STEP, Chain
+from tests.lab.site import Site
+from tests.lab.story import NOTHING_ERASED, STEP, Chain
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
 
+@pytest.fixture(scope="module")
+def chain(run: Run, site: Site) -> Iterator[Chain]:
+    """A site that permits FirstRequest."""
+    with story.begin(run, site, settings={**NOTHING_ERASED, "boot": {"minimumTrust": "FirstRequest"}}) as begun:
+        yield begun
+
+
 def test_a_false_report_does_not_end_the_discovery(chain: Chain, run: Run) -> None:
-    """Without a known lease the first requester is served. Only the machine's own report is used for the Server."""
+    """The first requester gets the script once the BMC shows On, and no Ignition; only the machine itself reports."""
     chain.plug_in_bmc()
     neighbor, uuid = chain.neighbor, chain.machine.uuid
     token = run.wait_for("a boot window", lambda: neighbor.steal_script(uuid), STEP)
 
-    report_token = neighbor.steal_report_token(uuid, token)
-    if report_token:
-        neighbor.report(uuid, report_token)
-
+    assert neighbor.steal_report_token(uuid, token) is None
+    assert neighbor.report(uuid, token)[0] == 403
     server = chain.wait_for_state("Available")
     assert [nic["macAddress"] for nic in server["status"]["networkInterfaces"]] == [chain.machine.mac]

@@ -3,28 +3,84 @@
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
+import msgspec
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from metal.api.boot_window import BootWindow, Phase, Purpose
+from metal.api.boot_window import BootWindow, Phase, Purpose, Trust
 from metal.api.common import ObjectRef
 from metal.machine import boot_window as windows
-from metal.machine.boot_window import Refused
+from metal.machine.boot_window import NotConfirmed, Refused, TrustTooLow
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 C, OTHER = "10.0.0.7", "10.0.0.8"
 
 
-def opened(purpose: str = "Discovery") -> BootWindow:
+def opened(purpose: str = "Discovery", minimum: str = "") -> BootWindow:
     ref = ObjectRef(namespace="ns", name="sbc")
     expires = NOW + timedelta(minutes=30)
-    return BootWindow(id="b1", purpose=purpose, config_ref=ref, opened_at=NOW, expires_at=expires)
+    return BootWindow(
+        id="b1", purpose=purpose, config_ref=ref, opened_at=NOW, expires_at=expires, minimum_trust=minimum
+    )
 
 
-def served(purpose: str = "Discovery", token: str = "script") -> BootWindow:
-    return windows.serve_script(opened(purpose), NOW, token=token, client=C, lease_known=False)
+def served(purpose: str = "Discovery", token: str = "script", trust: Trust = Trust.LEASE) -> BootWindow:
+    return windows.serve_script(opened(purpose), NOW, token=token, client=C, lease_known=False, trust=trust)
+
+
+@pytest.mark.parametrize(
+    ("trust", "enough"),
+    [
+        ("OutOfBand", {"", "FirstRequest", "Lease", "OutOfBand"}),
+        ("Lease", {"", "FirstRequest", "Lease"}),
+        ("FirstRequest", {"", "FirstRequest"}),
+        ("", {""}),
+    ],
+)
+def test_a_trust_reaches_what_is_not_above_it(trust: str, enough: set[str]) -> None:
+    """An unknown trust reaches no minimum, and an unknown minimum is reached by none."""
+    minimums = ("", *Trust, "Attested")
+    assert {str(one) for one in minimums if windows.reaches(trust, one)} == enough
+    assert windows.higher(trust, "OutOfBand") == windows.higher("OutOfBand", trust) == "OutOfBand"
+
+
+@pytest.mark.parametrize("minimum", ["Lease", "OutOfBand"])
+def test_below_the_minimum_there_is_no_script_and_no_contest(minimum: str) -> None:
+    """Nor does a request below it stop a boot that was served with enough trust."""
+    with pytest.raises(TrustTooLow):
+        windows.serve_script(opened("Claim", minimum), NOW, token="t", client=OTHER, lease_known=False)
+    window = msgspec.structs.replace(served("Claim", trust=Trust.OUT_OF_BAND), minimum_trust=minimum)
+    with pytest.raises(TrustTooLow):
+        windows.serve_script(window, NOW, token="t", client=OTHER, lease_known=False)
+    done = windows.serve_ignition(window, NOW, token="script", report_token="", client=C)
+    with pytest.raises(TrustTooLow):
+        windows.serve_script(done, NOW, token="t", client=OTHER, lease_known=False)
+
+
+def test_a_report_below_the_minimum_is_not_believed() -> None:
+    """Also when its token is the right one."""
+    window = windows.serve_ignition(served("Sanitization"), NOW, token="script", report_token="r", client=C)
+    assert windows.check_report_token(window, NOW, "r") == window
+    with pytest.raises(TrustTooLow):
+        windows.accept_report(msgspec.structs.replace(window, minimum_trust="OutOfBand"), NOW, token="r")
+
+
+def test_an_ignition_that_nobody_proves_waits_until_the_boot_was_not_contested() -> None:
+    """The time counts from the script; a lease of the address that received it ends the wait."""
+    window, race = served("Claim", trust=Trust.FIRST_REQUEST), timedelta(minutes=2)
+
+    def serve(now: datetime, *, leased: bool = False) -> BootWindow:
+        return windows.serve_ignition(
+            window, now, token="script", report_token="", client=C, leased=leased, contest_period=race
+        )
+
+    with pytest.raises(NotConfirmed) as refused:
+        serve(NOW + timedelta(seconds=30))
+    assert refused.value.retry_after == 90
+    assert serve(NOW + race).trust == "FirstRequest"
+    assert serve(NOW, leased=True).trust == "Lease"
 
 
 def test_a_discovery_goes_from_script_to_ignition_to_report() -> None:
@@ -55,6 +111,35 @@ def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
     assert not windows.is_repeat(done, NOW, windows.report_receipt("other", b"content"))
     assert not windows.is_repeat(done, done.expires_at, receipt)
     assert not windows.is_repeat(None, NOW, receipt)
+
+
+def test_the_token_of_the_image_is_valid_as_long_as_the_boot() -> None:
+    """After the Ignition and after the success, until the window expires; not once the boot is closed or contested."""
+    window = windows.serve_script(opened(), NOW, token="script", image_token="image", client=C, lease_known=False)
+    fetched = windows.serve_ignition(window, NOW, token="script", report_token="report", client=C)
+    done = windows.accept_report(fetched, NOW, token="report")
+    for valid in (window, fetched, done, windows.succeed(window)):
+        assert windows.check_image_token(valid, NOW, "image") is valid
+        for wrong in ("report", "other", ""):
+            with pytest.raises(Refused):
+                windows.check_image_token(valid, NOW, wrong)
+        with pytest.raises(Refused):
+            windows.check_image_token(valid, valid.expires_at, "image")
+    assert windows.check_image_token(window, NOW, "script") is window
+    for over in (opened(), None, windows.close(done), windows.contest(done), windows.close(window)):
+        for token in ("image", "script", ""):
+            with pytest.raises(Refused):
+                windows.check_image_token(over, NOW, token)
+
+
+def test_the_token_of_the_image_gets_no_ignition_and_reports_nothing() -> None:
+    """It is in the command line of the kernel, which every process of the machine can read."""
+    window = windows.serve_script(opened(), NOW, token="script", image_token="image", client=C, lease_known=False)
+    with pytest.raises(Refused):
+        windows.serve_ignition(window, NOW, token="image", report_token="report", client=C)
+    fetched = windows.serve_ignition(window, NOW, token="script", report_token="report", client=C)
+    with pytest.raises(Refused):
+        windows.accept_report(fetched, NOW, token="image")
 
 
 def test_the_ignition_is_served_again_for_a_short_time() -> None:
@@ -119,7 +204,7 @@ class AnyOrder(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = NOW
-        self.window = opened()
+        self.window = opened(minimum="FirstRequest")
         self.script_tokens: list[str] = []
         self.report_tokens: list[str] = []
         self.reports = 0
@@ -131,9 +216,11 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(lease=st.booleans())
     def ask_script(self, lease: bool) -> None:
-        token = f"s{len(self.script_tokens)}"
+        token, trust = f"s{len(self.script_tokens)}", Trust.LEASE if lease else Trust.FIRST_REQUEST
         try:
-            self.window = windows.serve_script(self.window, self.now, token=token, client="c", lease_known=lease)
+            self.window = windows.serve_script(
+                self.window, self.now, token=token, client="c", lease_known=lease, trust=trust
+            )
         except Refused as refused:
             if refused.reason == "BootContested":
                 self.window = windows.contest(self.window)
@@ -150,6 +237,9 @@ class AnyOrder(RuleBasedStateMachine):
         except Refused:
             return
         assert token == self.script_tokens[-1]
+        asked = self.window.script_served_at
+        assert asked is not None
+        assert self.window.trust == "Lease" or self.now - asked >= windows.CONTEST_PERIOD
         self.ignitions.append((token, client, self.now))
         self.report_tokens.append(report)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metal.api.boot_window import BootWindow, Phase
+from metal.api.boot_window import BootWindow, Phase, Trust
 from metal.api.common import ObjectRef
 from metal.kube.client.errors import Conflict
 from metal.kube.meta import mergepatch
@@ -61,7 +61,7 @@ async def test_the_first_script_of_a_claim_and_dirty_data_are_one_write(world: W
     windows = BootWindowStore(world.api, world.kinds, ListingDirectory(world.api, world.kinds), world.clock)
     served = await windows.change(
         await world.server(),
-        lambda w: serve_script(w, world.clock(), token="t", client="192.0.2.1", lease_known=True),
+        lambda w: serve_script(w, world.clock(), token="t", client="192.0.2.1", lease_known=True, trust=Trust.LEASE),
     )
     assert served.status.tenancy.data == data
     assert served.status.tenancy.sanitization == ("" if data == "Dirty" else "Clear")

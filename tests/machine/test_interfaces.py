@@ -21,20 +21,18 @@ def test_the_bmc_says_which_interfaces_identify_the_machine() -> None:
 
     assert sources(found) == [("eth0", A, "OutOfBand"), ("eth1", B, "InBand")]
     assert found[0].ips == ("10.0.0.1",)
-    assert interfaces.identifying(found) == {A}
-    assert interfaces.are_out_of_band(found)
+    assert interfaces.out_of_band(found) == {A}
 
 
 def test_where_the_bmc_shows_none_the_report_supplies_them() -> None:
-    """They are recorded as known in band, and a later report replaces them; what the BMC had shown before stays."""
+    """They are recorded as known in band, identify nothing, and a later report replaces them."""
     assert sources(interfaces.shown_by_bmc((), (nic(A, "eth0"), nic(B, "x", "OutOfBand")))) == [
         ("eth0", A, "InBand"), ("x", B, "OutOfBand"),
     ]  # fmt: skip
     first = interfaces.with_report((), (nic(A, "eth0"),))
     assert interfaces.foreign(first, (nic(B, "eth0"),)) == ()
     assert sources(interfaces.with_report(first, (nic(B, "eth0"),))) == [("eth0", B, "InBand")]
-    assert interfaces.identifying(first) == {A}
-    assert not interfaces.are_out_of_band(first)
+    assert interfaces.out_of_band(first) == frozenset()
 
 
 def test_a_report_adds_details_and_no_interface() -> None:
@@ -47,6 +45,6 @@ def test_a_report_adds_details_and_no_interface() -> None:
     recorded = interfaces.with_report(known, reported)
     assert sources(recorded) == [("eth0", A, "OutOfBand"), ("NIC.2", B, "OutOfBand"), ("eth9", C, "InBand")]
     assert interfaces.foreign(recorded, reported) == ()
-    assert interfaces.identifying(recorded) == {A, B}
+    assert interfaces.out_of_band(recorded) == {A, B}
     assert interfaces.listed(recorded[:1]) == f"eth0 {A}"
     assert interfaces.listed(()) == "none"

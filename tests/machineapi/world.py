@@ -68,13 +68,17 @@ class Shelf:
     failure: ImageError | None = None
     local: bool = True
     resolved: list[str] = field(default_factory=list)
+    architectures: list[str] = field(default_factory=list)
+    pinned: list[bool] = field(default_factory=list)
     held: dict[str, tuple[str, ...]] = field(default_factory=dict)
     wakers: list[Callable[[], None]] = field(default_factory=list)
     using: int = 0
     open_delay: Callable[[], Any] | None = None
 
-    async def resolve(self, reference: str, *, pinned: bool = False) -> Image:
+    async def resolve(self, reference: str, architecture: str, *, pinned: bool = False) -> Image:
         self.resolved.append(reference)
+        self.architectures.append(architecture)
+        self.pinned.append(pinned)
         if self.failure is not None:
             raise self.failure
         return self.found
@@ -117,6 +121,7 @@ class World:
         self.events: list[tuple[str, str, str, str]] = []
         self.refusals = Refusals(self.clock, event=self._event, registry=self.metrics)
         self._numbers = itertools.count(1)
+        self.trust = "Lease"
         self.settings = BootSettings(base_url="http://10.0.0.1:8082", image_wait=5.0, butane=str(folder / "butane"))
         self.boot, self.replica = self.service(), self.service()
         self.registry = RegistryService(
@@ -124,13 +129,17 @@ class World:
             RegistrySettings(namespace="metal-system"), clock=self.clock,
         )  # fmt: skip
 
-    async def populate(self, *, ignition: bool = True) -> None:
-        """The objects: Server, ServerBootConfiguration, Secret, and a Ready IPXEBootConfig."""
-        interfaces = [{"name": "eth0", "macAddress": MAC}]
-        await self.api.create(
-            self.kinds.server,
-            {"metadata": {"name": "s1"}, "spec": dict(SPEC), "status": {"networkInterfaces": interfaces}},
-        )
+    async def populate(self, *, ignition: bool = True, leased: bool = True) -> None:
+        """The objects: Server, ServerBootConfiguration, Secret, a Ready IPXEBootConfig, and the lease of the machine.
+
+        Without a lease, boots have the trust FirstRequest.
+        """
+        self.trust = "Lease" if leased else "FirstRequest"
+        if leased:
+            await self.lease()
+        interfaces = [{"name": "eth0", "macAddress": MAC, "source": "OutOfBand"}]
+        status = {"networkInterfaces": interfaces, "powerState": "On"}
+        await self.api.create(self.kinds.server, {"metadata": {"name": "s1"}, "spec": dict(SPEC), "status": status})
         await self.api.create(SECRET, secret("ignition", ignition=json.dumps(IGNITION).encode()))
         ref = {"ignitionSecretRef": {"name": "ignition"}} if ignition else {}
         await self.api.create(
@@ -142,7 +151,7 @@ class World:
         )
         config = await self.api.get(self.kinds.boot_config, "sbc", "ns")
         plan = image().plan(ignition=ignition)
-        child = desired(config, await self.server(), plan, self.settings.base_url, self.kinds)
+        child = desired(config, await self.server(), plan, self.settings.base_url, self.kinds, "amd64")
         await self.api.create(self.kinds.ipxe, {**child, "status": {"state": "Ready"}})
 
     async def open(self, purpose: str = "Discovery", **more: Any) -> None:
@@ -150,7 +159,8 @@ class World:
         config = await self.api.get(self.kinds.boot_config, "sbc", "ns")
         window = {
             "id": f"boot-{next(self._numbers)}", "purpose": purpose, "configRef": {"namespace": "ns", "name": "sbc"},
-            "configUID": config.metadata.uid, "phase": "Open", "openedAt": self.clock().isoformat(),
+            "configUID": config.metadata.uid, "phase": "Open", "method": "IPXE", "minimumTrust": self.trust,
+            "openedAt": self.clock().isoformat(),
             "expiresAt": (self.clock() + timedelta(minutes=30)).isoformat(), **more,
         }  # fmt: skip
         await self.api.patch_status(self.kinds.server, "s1", {"status": {"bootWindow": None}})

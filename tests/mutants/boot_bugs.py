@@ -11,7 +11,7 @@ import pytest
 
 from metal.api import claim_boot
 from metal.api.tenancy import Tenancy
-from metal.controllers.server.netboot import boot, progress, readiness
+from metal.controllers.server.netboot import boot, progress, readiness, trust
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import discovery, reserved
 from metal.controllers.server.tenancy import reimage, tenancy
@@ -60,10 +60,26 @@ def serves_an_ignition_to_whoever_asks(patch: pytest.MonkeyPatch) -> None:
 def serves_a_script_to_whoever_asks(patch: pytest.MonkeyPatch) -> None:
     """#749: the script carries the token, and its reader is not looked at."""
 
-    async def no_leases(*_: object) -> frozenset[str]:
-        return frozenset()
+    class Everybody(frozenset[str]):
+        def __contains__(self, _: object) -> bool:
+            return True
 
-    patch.setattr(BootService, "_leases", no_leases)
+    async def of_everybody(*_: object) -> frozenset[str]:
+        return Everybody({"any"})
+
+    patch.setattr(BootService, "_leases", of_everybody)
+
+
+@bug(stories.first_neighbour, "got what is served to", 2)
+def serves_whoever_asks_first(patch: pytest.MonkeyPatch) -> None:
+    """Ours, of a former version: without a known lease the first client is served, whatever the site requires."""
+    patch.setattr(boot_window, "reaches", lambda *_: True)
+
+
+@bug(stories.first_neighbour, "got what is served to", 2)
+def records_no_minimum(patch: pytest.MonkeyPatch) -> None:
+    """A boot window without a minimum is one of a former version, and served as such."""
+    patch.setattr(trust, "higher", lambda *_: "")
 
 
 @bug(stories.new_image, "imaged a second time")

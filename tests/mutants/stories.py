@@ -11,6 +11,7 @@ import msgspec
 
 from metal.api.server import Server
 from metal.kube.client.errors import AlreadyExists, ApiError, NotFound
+from metal.machine.leases import lease_ended
 from metal.sim.machine.machine import Machine
 from tests.sim.plane import KINDS, Plane, is_of, is_ready
 
@@ -290,6 +291,25 @@ async def curious_neighbour(world: Plane) -> None:
             )
             second.note("fetch", path=path.partition("?")[0], status=reply[0], bytes=len(reply[2]))
         await asyncio.sleep(1)
+    await release(world)
+
+
+async def first_neighbour(world: Plane) -> None:
+    """The machine's lease is not reported, and another machine asks first, again and again, for what it boots."""
+    first, second = (await discovered(world)), world.fleet.machines[1]
+    server = await world.server_of(first)
+    assert server is not None
+    first.faults.unreported_lease = True
+    await lease_ended(world.client, KINDS, first.identity.host_macs[0], first.identity.host_ip)
+    await world.add_claim(serverRef={"name": server.metadata.name})
+    path = f"/ipxe/{first.identity.uuid}"
+    for _ in range(240):
+        reply = await world.network.request(
+            "GET", world.config.boot_url + path, headers={}, body=b"", source_ip=second.identity.host_ip
+        )
+        second.note("fetch", path=path, status=reply[0], bytes=len(reply[2]))
+        await asyncio.sleep(1)
+    first.faults.unreported_lease = False
     await release(world)
 
 

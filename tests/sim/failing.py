@@ -13,7 +13,7 @@ from metal.apiserver.server import EmbeddedAPI
 from metal.apiserver.storage.sqlite import SqliteJournal
 from metal.bmc.redfish.pool import RedfishPool
 from metal.bmc.shell import Shell, ShellAccess
-from metal.config.options import Sanitization, Timeouts
+from metal.config.options import BootOptions, Sanitization, Timeouts
 from metal.kube.client.protocol import Client
 from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.images.local import LocalImages
@@ -43,6 +43,8 @@ HURRY = Timeouts(discovery=700.0, claim_boot=700.0)
 """A failed boot is tried again much sooner, and still later than a missing power change is an Error."""
 ERASED = {"sanitization": Sanitization()}
 """Where the drives are erased at the end of a claim."""
+FIRST_REQUEST = {"boot": BootOptions(minimum_trust="FirstRequest")}
+"""Where no leases are reported, and the site accepts whoever asks first."""
 ERASING = replace(OPTIONS, erase=60.0, late=400.0)
 
 

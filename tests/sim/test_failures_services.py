@@ -1,17 +1,19 @@
 """DHCP, boot server, registry and OCI registry that fail: rows of docs/failures.md."""
 
 import base64
+from dataclasses import replace
 
 import pytest
 
 from metal.api.core import SECRET
 from metal.boot.errors import ImageError
 from metal.config.options import BootOptions
+from metal.machine.leases import lease_ended
 from metal.sim.bmc.redfish_service import SimBMC
-from tests.sim.failing import ERASED, Act, FailingPlane
+from tests.sim.failing import ERASED, FIRST_REQUEST, Act, FailingPlane
 from tests.sim.failures import check, live
 from tests.sim.plane import IGNITION, KINDS
-from tests.sim.rows import AGAIN, OPEN, SILENT, STARTED, End, Fault, Row, at, attempts
+from tests.sim.rows import AGAIN, FAILED, OPEN, SILENT, STARTED, End, Fault, Row, at, attempts
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
 NO_BUTANE = BootOptions(butane="")
@@ -83,6 +85,12 @@ async def _unreport(world: FailingPlane) -> None:
     world.machine.faults.unreported_lease = True
 
 
+async def _end_lease(world: FailingPlane) -> None:
+    identity = world.machine.identity
+    await lease_ended(world.client, KINDS, identity.host_macs[0], identity.host_ip)
+    await _unreport(world)
+
+
 async def _report(world: FailingPlane) -> None:
     world.machine.faults.unreported_lease = False
 
@@ -128,6 +136,8 @@ MISSING = refused(
 UNREPORTED = Fault(
     _unreport, _report, prepare=_unreport, what="DHCP gives the machine an address and does not report the lease."
 )
+ENDED = Fault(_end_lease, _report, what="DHCP gives the machine an address and does not report the lease.")
+PERMITTED = replace(UNREPORTED, what="DHCP does not report the machine's lease, and the site permits FirstRequest.")
 SPOILT = secret(_spoil, "The Ignition is invalid.", "Correct the Secret.")
 BUTANE = secret(_butane, "The Ignition is Butane, and butane is not installed.", "Convert it, or install butane.")
 DELETED = secret(_delete, "The Secret with the Ignition does not exist.", "Create the Secret.")
@@ -135,7 +145,8 @@ BOOT_AWAY = away("boot_url", "Connections to the boot server are refused.")
 BOOT_ILL = away("boot_url", "The boot server answers 500.", ill=True)
 REGISTRY_AWAY = away("registry_url", "Connections to the registry are refused.")
 REGISTRY_ILL = away("registry_url", "The registry answers 500.", ill=True)
-UNPROVED = "no DHCP lease shows that"
+UNPROVED = "no DHCP lease shows which machine received the script"
+UNLEASED = "nothing is served before a DHCP lease is reported"
 DONE = End.COMPLETES
 
 ROWS = (
@@ -144,10 +155,16 @@ ROWS = (
     *attempts("no_boot_server", "enrolment ProbeReport", message=OPEN),
     *attempts("no_registry", "enrolment ProbeReport", "Event BootWindowClosed", message=STARTED),
     *attempts("no_registry", "release Sanitization", "Event BootWindowClosed", message=SILENT),
-    *at("enrolment", "unreported_lease", wait="BootConfirmation", reports="Ready=False BootConfirmation", end=DONE,
-        message=UNPROVED),
-    *at("claim", "unreported_lease", wait="BootConfirmation", reports="Ready=False BootConfirmation", end=DONE,
-        inject=UNREPORTED, message=UNPROVED),
+    *at("enrolment", "unreported_lease", wait="ProbeReport", reports=f"{AGAIN}, Event TrustTooLow", minutes=13,
+        message=UNLEASED),
+    *at("enrolment", "unreported_lease", wait="ProbeReport", reports=f"{FAILED}, Event TrustTooLow", minutes=45,
+        message=UNLEASED, end=End.RETRY_SERVER),
+    *at("claim", "unreported_lease", wait="ClaimBoot", reports=f"{AGAIN}, Event TrustTooLow", inject=ENDED,
+        minutes=13, message=UNLEASED),
+    *at("enrolment", "unreported_lease with FirstRequest", wait="ProbeReport", inject=PERMITTED, config=FIRST_REQUEST,
+        reports="Event BootNotConfirmed", may_report="MachineOff", end=DONE, message=UNPROVED),
+    *at("claim", "unreported_lease with FirstRequest", wait="ClaimBoot", inject=PERMITTED, config=FIRST_REQUEST,
+        reports="Event BootNotConfirmed", may_report="MachineOff", end=DONE, message=UNPROVED),
     *at("claim", "boot server away", wait="ClaimBoot", reports=AGAIN, minutes=13, inject=BOOT_AWAY, message=OPEN),
     *at("boot", "boot server away", wait="ClaimBoot", minutes=0.5, inject=BOOT_AWAY),
     *at("boot", "boot server answers 500", wait="ClaimBoot", minutes=0.5, inject=BOOT_ILL),

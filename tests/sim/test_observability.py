@@ -81,7 +81,7 @@ async def test_the_life_of_a_server_is_counted() -> None:
         assert value("metal_claims", {"phase": "Bound"}) == 0
         assert value("metal_bmcs_reachable", {"status": "True"}) == 1
         for purpose in ("Discovery", "Claim"):
-            labels = {"purpose": purpose, "method": "Pxe", "result": "succeeded"}
+            labels = {"purpose": purpose, "method": "IPXE", "trust": "Lease", "result": "succeeded"}
             assert value("metal_boots_total", labels) == 1
         assert value("metal_boot_phase_seconds_count", {"purpose": "Discovery", "phase": "report"}) == 1
         labels = {"kind": "Server", "from": "Reserved", "to": "Cleanup"}

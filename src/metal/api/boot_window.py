@@ -42,6 +42,14 @@ class Trust(StrEnum):
     FIRST_REQUEST = "FirstRequest"
 
 
+class Method(StrEnum):
+    """How a machine is brought to boot from the network."""
+
+    VIRTUAL_MEDIA = "VirtualMedia"
+    UEFI_HTTP = "UEFIHTTP"
+    IPXE = "IPXE"
+
+
 class BootWindow(Model, frozen=True, kw_only=True):
     """BootWindow is one network boot of a server, during which the boot server serves its script and Ignition."""
 
@@ -70,6 +78,12 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """Time at which the boot was recorded, before the server is powered on."""
     expires_at: datetime
     """Time at which the boot server stops serving this boot."""
+    method: Annotated[str, Choice("", *Method)] = ""
+    """How the machine is brought to boot: VirtualMedia (a medium that its BMC attaches), UEFIHTTP (its firmware fetches
+    a URL) or IPXE (DHCP directs its firmware to iPXE). Empty for a boot of a former version, which was IPXE."""
+    minimum_trust: Annotated[str, Choice("", *Trust)] = ""
+    """The trust that this boot must reach before anything is served: OutOfBand, Lease or FirstRequest. Recorded when
+    the boot starts. Empty for a boot of a former version, which is served as with FirstRequest."""
     client_address: str = ""
     """IP address to which the script was served."""
     trust: Annotated[str, Choice("", *Trust)] = ""
@@ -84,6 +98,9 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """Time at which the report of the probe was accepted. For a sanitization, the final report."""
     token_digest: str = ""
     """SHA-256 of the script's token in hexadecimal. Empty once the token is used."""
+    image_token_digest: str = ""
+    """SHA-256 of the token for the files of the image in hexadecimal. It is valid as long as the boot: an operating
+    system fetches its root file system after the Ignition."""
     spent_token_digest: str = ""
     """SHA-256 of the token for which the Ignition was served. Its holder can repeat the request for a short time."""
     ignition_address: str = ""

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Annotated, ClassVar
 
+from metal.api.boot_window import Trust
 from metal.api.common import LabelSelector, LocalRef, Toleration
 from metal.api.markers import IMMUTABLE, Choice, Range, Required, Rule, TypeSchema, kept
 from metal.api.meta import Conditions, Model, ObjectMeta
@@ -25,6 +26,16 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
                 "bootGeneration",
                 "bootGeneration cannot be removed: set it to 0 to withdraw the requests for network boots",
                 unless="oldSelf.bootGeneration == 0",
+            ),
+            kept(
+                "minimumBootTrust",
+                "minimumBootTrust cannot be removed: set it to the empty string for the minimum of the site",
+                unless="oldSelf.minimumBootTrust == ''",
+            ),
+            Rule(
+                "!has(oldSelf.serverRef) || (has(self.minimumBootTrust) ? self.minimumBootTrust : '') == "
+                "(has(oldSelf.minimumBootTrust) ? oldSelf.minimumBootTrust : '')",
+                "minimumBootTrust is immutable once serverRef is set",
             ),
         )
     )
@@ -49,6 +60,11 @@ class ServerClaimSpec(Model, frozen=True, kw_only=True):
     """Increase the value to boot the image and the Ignition over the network once more. After the first boot, no other
     field of the claim causes a network boot. Decreasing the value withdraws a request that has not succeeded yet.
     Values up to status.bootGeneration have no effect. Defaults to 0. A value cannot be removed, only set to 0."""
+    minimum_boot_trust: Annotated[str, Choice("", *Trust)] = ""
+    """How far it must be known that this server itself, and no other machine on its network, is booted, before it is
+    served the image or the Ignition: OutOfBand (the token goes through its BMC), Lease (DHCP leased the address to a
+    MAC address that the BMC shows) or FirstRequest. It can only raise boot.minimumTrust of the manager's configuration.
+    Immutable once serverRef is set, and it cannot be removed, only set to the empty string."""
     tolerations: tuple[Toleration, ...] = ()
     """Taints of servers that the claim tolerates. A server is bound only if each of its NoBind taints is tolerated."""
     sanitization_policy: Annotated[str, Choice("", *Policy)] = ""

@@ -39,8 +39,8 @@ class NetworkInterface(Model, frozen=True, kw_only=True):
     mac_address: str
     """MAC address, in lower case with colons."""
     source: Annotated[str, Choice("", *MACSource)] = ""
-    """How the MAC address is known: OutOfBand (the BMC shows it) or InBand (only the probe reported it). While the BMC
-    shows others, an InBand address does not identify the machine. Empty when an earlier version recorded it."""
+    """How the MAC address is known: OutOfBand (the BMC shows it) or InBand (only the probe reported it). An InBand
+    address does not identify the machine. Empty when an earlier version recorded it."""
     ip: IP = msgspec.field(name="ip", default=None)
     """Deprecated and not set. Use ips."""
     ips: tuple[str, ...] = msgspec.field(name="ips", default=())

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import msgspec
 
-from metal.api.boot_window import Trust
+from metal.api.boot_window import Method, Trust
 from metal.api.common import LocalRef
 from metal.api.markers import Choice, Required
 from metal.api.meta import Model, ObjectMeta
@@ -220,6 +220,8 @@ class SanitizationEvidenceSpec(Model, frozen=True, kw_only=True):
     """Required policy: Clear or Purge."""
     boot_window: str = ""
     """ID of the network boot that erased the drives."""
+    boot_method: Annotated[str, Choice("", *Method)] = ""
+    """How the machine was brought to that boot: VirtualMedia, UEFIHTTP or IPXE. Empty when unknown."""
     boot_trust: Annotated[str, Choice("", *Trust)] = ""
     """How far that boot is trusted: OutOfBand (its token went through the BMC), Lease (it was served to an address that
     was leased to a MAC address which the BMC shows) or FirstRequest (to the first client). Empty when unknown."""

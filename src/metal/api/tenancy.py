@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from metal.api.boot_window import Method, Trust
 from metal.api.markers import Choice
 from metal.api.meta import Model
 from metal.api.sanitization import Policy
@@ -46,6 +47,10 @@ class ClaimBoot(Model, frozen=True, kw_only=True):
     """Time at which the machine had fetched everything that it needs to boot. Empty until then."""
     boot_generation: int = 0
     """The spec.bootGeneration of the claim for which this boot was done."""
+    method: Annotated[str, Choice("", *Method)] = ""
+    """How the machine was booted: VirtualMedia, UEFIHTTP or IPXE. Empty when unknown."""
+    trust: Annotated[str, Choice("", *Trust)] = ""
+    """How it was known that the machine itself was booted: OutOfBand, Lease or FirstRequest. Empty when unknown."""
     requested_generation: int = 0
     """The spec.bootGeneration of the claim for which another boot is pending or in progress."""
 

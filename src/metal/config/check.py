@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from metal.api.boot_window import Trust
 from metal.api.sanitization import Firmware, Policy
 from metal.config import check_registries
 from metal.config.options import Config
@@ -20,13 +21,8 @@ _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 def problem(section: str, name: str, value: object) -> str:
     """Return what is wrong with a value, with the fix; empty if it is valid."""
     text = str(value)
-    if section == "Listen":
-        return "" if name in ("metrics", "events") and not text else _listen(text)
-    if section == "Advertise":
-        is_plain_http = name == "api" and text.startswith("http:")
-        return f"is {text!r}: the API serves https only" if is_plain_http else _url(text)
-    if section in _OWN:
-        return _OWN[section](name, value)
+    if section in _SECTIONS:
+        return _SECTIONS[section](name, value)
     if name in ("api_group", "boot_group") and not _GROUP.fullmatch(text):
         return f"is {text!r}: write a DNS name in lower case with a dot, such as metal.ironcore.dev"
     if name == "namespace" and not _NAMESPACE.fullmatch(text):
@@ -51,6 +47,12 @@ def combination_problem(config: Config) -> str:
             )
     if config.advertise.events and not config.listen.events:
         return "advertise.events is set and listen.events is not: set both, or neither"
+    times = config.timeouts
+    if config.boot.minimum_trust == Trust.FIRST_REQUEST and times.race_window >= min(times.discovery, times.claim_boot):
+        return (
+            "timeouts.raceWindow must be shorter than timeouts.discovery and timeouts.claimBoot: with "
+            "boot.minimumTrust FirstRequest each boot waits for it"
+        )
     election = config.election
     if not election.lease_duration > election.renew_deadline > 2 * election.retry_period:
         return (
@@ -58,6 +60,24 @@ def combination_problem(config: Config) -> str:
             "otherwise two leaders could act, or one lost request would end the leadership"
         )
     return check_registries.combination_problem(config.registries)
+
+
+def _listener(name: str, value: object) -> str:
+    return "" if name in ("metrics", "events") and not value else _listen(str(value))
+
+
+def _advertised(name: str, value: object) -> str:
+    text = str(value)
+    is_plain_http = name == "api" and text.startswith("http:")
+    return f"is {text!r}: the API serves https only" if is_plain_http else _url(text)
+
+
+def _boot(name: str, value: object) -> str:
+    if name == "minimum_trust" and value not in tuple(Trust):
+        return f"is {str(value)!r}: write OutOfBand, Lease or FirstRequest"
+    if name == "default_architecture" and value not in ("amd64", "arm64"):
+        return f"is {str(value)!r}: write amd64 or arm64"
+    return ""
 
 
 def _election(name: str, value: object) -> str:
@@ -139,13 +159,10 @@ def _url(text: str) -> str:
     return f"is {text!r}: write a base URL such as http://192.0.2.1:8082"
 
 
-_OWN: Mapping[str, Callable[[str, Any], str]] = {
-    "Enrolment": _enrolment,
-    "Election": _election,
-    "Sanitization": _sanitization,
-    "Adoption": _sanitization,
-    "Registries": check_registries.problem,
-    "RegistryServer": check_registries.problem,
+_SECTIONS: Mapping[str, Callable[[str, Any], str]] = {
+    "Listen": _listener, "Advertise": _advertised, "Enrolment": _enrolment, "BootOptions": _boot,
+    "Election": _election, "Sanitization": _sanitization, "Adoption": _sanitization,
+    "Registries": check_registries.problem, "RegistryServer": check_registries.problem,
     "SigningKeys": check_registries.problem,
-}
-"""Sections and entries of lists whose values are validated by a function of their own."""
+}  # fmt: skip
+"""The check of each section, and entry of a list, that has one of its own."""

@@ -57,7 +57,8 @@ async def find_or_create(client: Client, kinds: Kinds, server: Server, window: B
     tenant = tenancy.of(server)
     spec = {
         "serverRef": {"name": server.metadata.name}, "systemUUID": server.uuid, "claimUID": tenant.uid,
-        "policy": tenant.policy, "bootWindow": window.id, "bootTrust": window.trust,
+        "policy": tenant.policy, "bootWindow": window.id, "bootMethod": window.method,
+        "bootTrust": window.trust,
     }  # fmt: skip
     labels = {kinds.key(MACHINE): machine(server.uuid)}
     try:

@@ -9,6 +9,11 @@ and of the registry sees the same one, and each transition is written with the S
 - *Served* in this order, each step with a token from the step before: the boot script (`serve_script`), the images
   (`check_token`), the Ignition (`serve_ignition`), the acceptance of the probe's report (`accept_report`). A token is
   valid for one step; serving the next step spends it.
+- *Trusted* as far as it is known that the machine itself received the script (`Trust`). Below `minimum_trust` of the
+  window nothing is served (`TrustTooLow`). With `FirstRequest` it is not known, so the Ignition waits until nobody else
+  has requested the script for `CONTEST_PERIOD` (`NotConfirmed`).
+- *Fetched* after the Ignition, with a token of its own (`check_image_token`): the files of this boot's image, such as a
+  root file system, until the window expires or the boot is closed or contested.
 - *Asked* in an erasure: the probe asks whether it may erase the drives that it sees (`ask_erasure`), and the controller
   allows exactly these (`allow_erasure`).
 - *Remembered*: SHA-256 digests of tokens, never tokens, since everybody who may read a Server reads its status; the
@@ -43,11 +48,14 @@ Ignition waits 10 s for an answer, then asks again; the replica that spent the t
 
 
 class Refused(Exception):
-    """A request that the window does not allow. `reason` is CamelCase; str() is a sentence without secrets."""
+    """A request that the window does not allow. `reason` is CamelCase; str() is a sentence without secrets.
 
-    def __init__(self, reason: str, message: str) -> None:
+    `retry_after` is the time in seconds after which the same request may succeed; 0 when it will not.
+    """
+
+    def __init__(self, reason: str, message: str, *, retry_after: float = 0.0) -> None:
         super().__init__(message)
-        self.reason = reason
+        self.reason, self.retry_after = reason, retry_after
 
 
 class BootContested(Refused):
@@ -57,11 +65,44 @@ class BootContested(Refused):
         super().__init__("BootContested", message)
 
 
+class TrustTooLow(Refused):
+    """The boot does not reach the trust that its window requires."""
+
+    def __init__(self, trust: str, minimum: str) -> None:
+        text = f"the trust of this boot is {trust or 'unknown'}, and at least {minimum} is required"
+        super().__init__("TrustTooLow", text)
+        self.minimum = minimum
+
+
+class NotConfirmed(Refused):
+    """The Ignition of a boot with trust FirstRequest waits: another client may still request the script."""
+
+    def __init__(self, seconds: float) -> None:
+        message = (
+            "no DHCP lease shows which machine received the script of this boot, so its Ignition is served in "
+            f"{seconds:.0f} s, unless another client requests the script before"
+        )
+        super().__init__("BootNotConfirmed", message, retry_after=seconds)
+
+
 class TokenMissing(Refused):
     """A request without a token."""
 
     def __init__(self) -> None:
         super().__init__("TokenMissing", "the request has no token")
+
+
+_RANKS = {Trust.OUT_OF_BAND.value: 2, Trust.LEASE.value: 1, Trust.FIRST_REQUEST.value: 0}
+
+
+def reaches(trust: str, minimum: str) -> bool:
+    """True when a boot with this trust may be served where `minimum` is required; an empty one requires nothing."""
+    return not minimum or _RANKS.get(trust, -1) >= _RANKS.get(minimum, len(_RANKS))
+
+
+def higher(one: str, other: str) -> str:
+    """The stricter of two minimum trusts."""
+    return one if reaches(one, other) else other
 
 
 def digest(token: str) -> str:
@@ -96,6 +137,7 @@ def serve_script(
     token: str,
     client: str,
     lease_known: bool,
+    image_token: str = "",
     trust: Trust = Trust.FIRST_REQUEST,
     contest_period: timedelta = CONTEST_PERIOD,
 ) -> BootWindow:
@@ -104,8 +146,11 @@ def serve_script(
     The caller has already compared the client with the lease, if one is known (lease_known). Then the same machine
     may ask again (a firmware retry), and the older token becomes invalid. Without a known lease, a second request
     means that another client was served before, however far that boot has progressed: raises BootContested, and the
-    caller records `contest(window)`.
+    caller records `contest(window)`. Raises TrustTooLow when `trust` is below the window's minimum.
     """
+    in_progress = is_open(window, now) or is_contestable(window, now, contest_period)
+    if window is not None and in_progress and not reaches(trust, window.minimum_trust):
+        raise TrustTooLow(trust, window.minimum_trust)
     if not lease_known and is_contestable(window, now, contest_period):
         raise BootContested("the script of this boot was already served to another request")
     window = require_open(window, now)
@@ -115,6 +160,7 @@ def serve_script(
         window,
         phase=Phase.SCRIPT_SERVED,
         token_digest=digest(token),
+        image_token_digest=digest(image_token) if image_token else "",
         client_address=client,
         script_served_at=now,
         trust=trust.value,
@@ -141,16 +187,39 @@ def check_token(window: BootWindow | None, now: datetime, token: str) -> BootWin
     return window
 
 
+def check_image_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
+    """The window, when `token` is valid for the files of its image: the script's token until it is spent, or the
+    image's token as long as the boot. Raises Refused."""
+    served = (Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
+    live = window is not None and window.phase in served and now < window.expires_at
+    if window is not None and live and hmac.compare_digest(window.image_token_digest, digest(token)):
+        return window
+    return check_token(window, now, token)
+
+
 def serve_ignition(
-    window: BootWindow | None, now: datetime, *, token: str, report_token: str, client: str
+    window: BootWindow | None,
+    now: datetime,
+    *,
+    token: str,
+    report_token: str,
+    client: str,
+    leased: bool = False,
+    contest_period: timedelta = CONTEST_PERIOD,
 ) -> BootWindow:
     """Serve the Ignition: the script's token is spent, and the token for the report becomes valid.
 
     For a claim or a maintenance this is the first success and ends the boot. A machine that missed the answer may fetch
-    it again for `IGNITION_RETRY_PERIOD`; then only the newest token for the report is valid. Raises Refused.
+    it again for `IGNITION_RETRY_PERIOD`; then only the newest token for the report is valid. `leased` says that DHCP
+    has meanwhile leased the address that got the script to the machine, which raises FirstRequest to Lease.
+    Raises Refused, and NotConfirmed until a boot with FirstRequest was not contested for `contest_period`.
     """
     again = _is_repeat_of_ignition(window, now, token, client)
     window = window if window is not None and again else check_token(window, now, token)
+    if leased and window.trust in ("", Trust.FIRST_REQUEST):
+        window = msgspec.structs.replace(window, trust=Trust.LEASE.value)
+    if (left := seconds_until_confirmed(window, now, contest_period)) > 0:
+        raise NotConfirmed(left)
     done = not expects_report(window)
     return msgspec.structs.replace(
         window,
@@ -161,6 +230,13 @@ def serve_ignition(
         report_token_digest="" if done else digest(report_token),
         ignition_served_at=window.ignition_served_at if again else now,
     )
+
+
+def seconds_until_confirmed(window: BootWindow, now: datetime, contest_period: timedelta = CONTEST_PERIOD) -> float:
+    """Seconds until a boot counts as the machine's because nobody else requested its script; 0 with a better proof."""
+    if window.trust in (Trust.OUT_OF_BAND, Trust.LEASE) or window.script_served_at is None:
+        return 0.0
+    return max(0.0, (window.script_served_at + contest_period - now).total_seconds())
 
 
 def expects_report(window: BootWindow) -> bool:
@@ -185,6 +261,8 @@ def check_report_token(window: BootWindow | None, now: datetime, token: str) -> 
     if window is None or not _is_erasing(window):
         window = require_open(window, now)
     _require_token(window.report_token_digest, token)
+    if not reaches(window.trust, window.minimum_trust):
+        raise TrustTooLow(window.trust, window.minimum_trust)
     return window
 
 
@@ -229,8 +307,9 @@ def allow_erasure(window: BootWindow, expires_at: datetime) -> BootWindow:
 
 
 def succeed(window: BootWindow) -> BootWindow:
-    """End a boot without Ignition that has fetched everything it needs."""
-    return _spend_all(window, Phase.SUCCEEDED)
+    """End a boot without Ignition that has fetched what its firmware needs; the rest of the image stays available."""
+    image = window.image_token_digest
+    return msgspec.structs.replace(_spend_all(window, Phase.SUCCEEDED), image_token_digest=image)
 
 
 def contest(window: BootWindow) -> BootWindow:
@@ -244,4 +323,6 @@ def close(window: BootWindow) -> BootWindow:
 
 
 def _spend_all(window: BootWindow, phase: Phase) -> BootWindow:
-    return msgspec.structs.replace(window, phase=phase, token_digest="", spent_token_digest="", report_token_digest="")
+    return msgspec.structs.replace(
+        window, phase=phase, token_digest="", image_token_digest="", spent_token_digest="", report_token_digest=""
+    )

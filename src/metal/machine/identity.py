@@ -44,6 +44,7 @@ from metal.api.storage import Storage, StorageDrive
 from metal.kube.meta.conditions import find
 from metal.machine import drive_identity
 from metal.machine.placeholders import is_placeholder, plain
+from metal.machine.report import PROBED
 from metal.machine.uuids import spellings
 
 _SHARED_UUIDS = frozenset(
@@ -234,9 +235,14 @@ def _parts(
     interfaces: tuple[NetworkInterface, ...],
     non_unique: frozenset[str],
 ) -> frozenset[str]:
-    """Cached, because indexes ask for every version of a Server, and its parts seldom change."""
-    reported: list[KnownDrive | StorageDrive] = [drive for storage in storages for drive in storage.drives]
-    drives = [drive_identity.with_unique_serial(drive, non_unique) for drive in (*reported, *known)]
+    """Cached, because indexes ask for every version of a Server, and its parts seldom change.
+
+    Only parts that the BMC shows: it names the slot of a drive. A report could name those of another machine.
+    """
+    listed: list[KnownDrive | StorageDrive] = [
+        drive for storage in storages if storage.name != PROBED for drive in storage.drives
+    ]
+    drives = [drive_identity.with_unique_serial(d, non_unique) for d in (*listed, *(d for d in known if d.slot))]
     macs = (nic.mac_address.lower() for nic in interfaces if nic.source == MACSource.OUT_OF_BAND)
     keys = (f"drive-{key}" for drive in drives for key in drive_identity.keys(drive))
     return frozenset((*keys, *(f"mac:{mac}" for mac in macs if _is_global(mac))))

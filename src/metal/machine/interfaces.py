@@ -2,8 +2,8 @@
 
 A report arrives from the boot network, where another machine can send one in this machine's name. So only the BMC says
 which MAC addresses identify a machine: a report adds names, addresses and neighbours to these interfaces, and no
-interface that the BMC does not show (`foreign`), except the BMC's own USB interface. Where the BMC shows none, the
-report supplies them. Each interface records where its MAC address comes from.
+interface that the BMC does not show (`foreign`), except the BMC's own USB interface. Where the BMC shows none, those of
+the report are recorded, and identify nothing. Each interface records where its MAC address comes from.
 """
 
 from collections.abc import Collection, Iterable
@@ -50,14 +50,9 @@ def with_report(known: Interfaces, reported: Interfaces) -> Interfaces:
     )
 
 
-def identifying(interfaces: Interfaces) -> frozenset[str]:
-    """The MAC addresses whose leases identify the machine: those that the BMC shows, else all that are known."""
-    return _macs(interfaces, MACSource.OUT_OF_BAND) or frozenset(nic.mac_address for nic in interfaces)
-
-
-def are_out_of_band(interfaces: Interfaces) -> bool:
-    """Whether the identifying MAC addresses come from the BMC."""
-    return bool(_macs(interfaces, MACSource.OUT_OF_BAND))
+def out_of_band(interfaces: Interfaces) -> frozenset[str]:
+    """The MAC addresses that the BMC shows. Only their leases identify the machine."""
+    return _macs(interfaces, MACSource.OUT_OF_BAND) - {""}
 
 
 def listed(interfaces: Iterable[NetworkInterface]) -> str:

@@ -17,7 +17,7 @@ _MOST = 256
 """Most interfaces and drives that are kept, and most addresses or neighbours of one interface."""
 _LONGEST = 256
 """Most characters of a text that are kept."""
-_PROBED = "operating-system"
+PROBED = "operating-system"
 """Name of the storage controller that holds the drives that the probe's operating system sees."""
 _LARGEST = 1 << 63
 """Sizes from here on, in bytes, exceed the range of a quantity."""
@@ -52,12 +52,12 @@ def storages(report: Mapping[str, object]) -> tuple[Storage, ...]:
     Removable media and devices without a size (an empty card reader) are omitted.
     """
     drives = tuple(_drive(name, size, entry) for name, (size, entry) in _disks(report).items())
-    return (Storage(name=_PROBED, state="Enabled", drives=drives),) if drives else ()
+    return (Storage(name=PROBED, state="Enabled", drives=drives),) if drives else ()
 
 
 def known_drives(report: Mapping[str, object], known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
     """All drives of the machine: those that the probe's system sees, and those that only the BMC reports (`known`)."""
-    reported = [d for storage in known if storage.name != _PROBED for d in storage.drives]
+    reported = [d for storage in known if storage.name != PROBED for d in storage.drives]
     slots = {same_serial(d.serial_number): d.name for d in reported if d.serial_number}
     seen = tuple(
         KnownDrive(
@@ -88,7 +88,7 @@ def with_listed(known: tuple[KnownDrive, ...], listed: Iterable[KnownDrive]) -> 
 def drives_in(known: tuple[Storage, ...]) -> tuple[KnownDrive, ...]:
     """The drives in status.storages with a serial number, for Servers that have no status.drives yet."""
     return tuple(
-        _listed(d, probed=storage.name == _PROBED)
+        _listed(d, probed=storage.name == PROBED)
         for storage in known
         for d in storage.drives
         if d.serial_number and d.state != "Absent"

@@ -132,7 +132,7 @@ def test_a_wait_is_explained_with_its_deadline_and_the_way_out() -> None:
     window = BootWindow(
         id="x", purpose="Discovery", image="probe:1", config_ref=ObjectRef(namespace="n", name="c"),
         opened_at=minutes(-5), expires_at=minutes(25), script_served_at=minutes(-4), client_address="192.0.2.7",
-        phase="ScriptServed",
+        phase="ScriptServed", method="IPXE", trust="Lease", minimum_trust="Lease",
     )  # fmt: skip
     found = server(
         state="Discovery", since=minutes(-9), waiting_for="the machine to fetch its Ignition", boot_attempts=2,
@@ -147,8 +147,8 @@ def test_a_wait_is_explained_with_its_deadline_and_the_way_out() -> None:
         "  Meaning: the machine boots the probe image over the network; the probe reports the hardware.",
         "  Tried:",
         "    2 consecutive network boots failed.",
-        "    A network boot (Discovery, probe:1) started 5m ago, the script was served to 192.0.2.7 4m ago; "
-        "its phase is ScriptServed.",
+        "    A network boot (Discovery, IPXE, probe:1, minimum trust Lease) started 5m ago, the script was served to "
+        "192.0.2.7 with trust Lease 4m ago; its phase is ScriptServed.",
         "  Events:",
         "    6m ago: NetworkBootFailed: network boot 2 failed: it went off",
         "  What you can do:",

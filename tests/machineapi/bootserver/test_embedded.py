@@ -67,15 +67,25 @@ class Site:
         await self.client.create(KINDS.boot_config, {"metadata": {"name": "sbc", "namespace": "ns"}, "spec": spec})
         await asyncio.sleep(1)
 
-    async def open(self, purpose: str) -> None:
+    async def open(self, purpose: str, minimum: str = "Lease") -> None:
         config = await self.client.get(KINDS.boot_config, "sbc", "ns")
         assert config.status.state == "Ready", config.status
         window = {
             "id": "b1", "purpose": purpose, "configRef": {"namespace": "ns", "name": "sbc"}, "phase": "Open",
             "configUID": config.metadata.uid, "openedAt": "2026-01-01T12:00:00Z", "expiresAt": "2026-01-01T12:30:00Z",
+            "method": "IPXE", "minimumTrust": minimum,
         }  # fmt: skip
         await self.client.patch_status(KINDS.server, "s1", {"status": {"bootWindow": window}})
         await asyncio.sleep(0.1)
+
+    async def shown(self, *, leased: bool) -> None:
+        """The BMC shows power On and a MAC address, with or without a lease."""
+        interfaces = [{"name": "eth0", "macAddress": MAC, "source": "OutOfBand"}]
+        status = {"status": {"networkInterfaces": interfaces, "powerState": "On"}}
+        await self.client.patch_status(KINDS.server, "s1", status)
+        if leased:
+            spec = {"macAddress": MAC, "ip": MACHINE}
+            await self.client.create(KINDS.endpoint, {"metadata": {"name": "lease"}, "spec": spec})
 
     async def window(self) -> Any:
         return (await self.client.get(KINDS.server, "s1")).status.boot_window
@@ -97,6 +107,7 @@ def token_of(script: bytes) -> str:
 
 async def test_a_discovery_runs_through(site: Site) -> None:
     """After script, Ignition and report the whole inventory is stored for the Server controller."""
+    await site.shown(leased=True)
     await site.open("Discovery")
     script = await site.boots[0].script(UUID, MACHINE)
     ignition = await site.boots[1].ignition(UUID, token_of(script.body), MACHINE)
@@ -114,7 +125,8 @@ async def test_a_discovery_runs_through(site: Site) -> None:
 
 async def test_two_replicas_and_two_askers_make_one_winner(site: Site) -> None:
     """The API's conflict decides which requester succeeds; the race is recorded and reported as an Event."""
-    await site.open("Claim")
+    await site.shown(leased=False)
+    await site.open("Claim", "FirstRequest")
     answers = await asyncio.gather(site.boots[0].script(UUID, MACHINE), site.boots[1].script(UUID, NEIGHBOR))
     assert sorted(answer.status for answer in answers) == [200, 403]
     assert (await site.window()).phase == "Contested"
@@ -125,10 +137,7 @@ async def test_two_replicas_and_two_askers_make_one_winner(site: Site) -> None:
 
 async def test_a_lease_decides_who_is_the_machine(site: Site) -> None:
     """The MAC address comes from the Server's status, the lease from an Endpoint."""
-    interfaces = [{"name": "eth0", "macAddress": MAC}]
-    await site.client.patch_status(KINDS.server, "s1", {"status": {"networkInterfaces": interfaces}})
-    spec = {"macAddress": MAC, "ip": MACHINE}
-    await site.client.create(KINDS.endpoint, {"metadata": {"name": "lease"}, "spec": spec})
+    await site.shown(leased=True)
     await site.open("Claim")
     assert (await site.boots[0].script(UUID, NEIGHBOR)).status == 403
     script = await site.boots[1].script(UUID, MACHINE)

@@ -143,7 +143,7 @@ async def test_a_boot_without_ignition_succeeds_with_its_last_byte(tmp_path: Pat
 async def test_a_transfer_that_ends_after_its_window_changes_nothing(tmp_path: Path) -> None:
     """A boot that was stopped meanwhile stays stopped."""
     world = World(tmp_path)
-    await world.populate(ignition=False)
+    await world.populate(ignition=False, leased=False)
     await world.open("Claim")
     machine = await booting(world)
     answer = await machine.get(machine.initramfs)

@@ -13,7 +13,7 @@ import pytest
 
 from metal.api.core import SECRET
 from metal.kube.client.errors import Conflict, TooManyRequests, Unavailable
-from metal.machine.boot_window import IGNITION_RETRY_PERIOD
+from metal.machine.boot_window import CONTEST_PERIOD, IGNITION_RETRY_PERIOD
 from metal.machine.boot_window import digest as token_digest
 from metal.machineapi.bootserver.service import BootService
 from metal.machineapi.http.response import Response
@@ -28,6 +28,17 @@ async def world(tmp_path: Path) -> World:
     made = World(tmp_path)
     await made.populate()
     return made
+
+
+@pytest.fixture
+async def unleased(tmp_path: Path) -> World:
+    """No lease is known, and the site permits FirstRequest."""
+    made = World(tmp_path)
+    await made.populate(leased=False)
+    return made
+
+
+RACE = CONTEST_PERIOD.total_seconds()
 
 
 def token_of(answer: Response) -> str:
@@ -54,7 +65,6 @@ async def test_everybody_gets_the_first_script(world: World) -> None:
 async def test_a_machine_boots_through_script_and_ignition(world: World) -> None:
     """The script names kernel, initrd, the image's arguments and the Ignition; the window advances."""
     await world.open("Claim", claimUID="c1")
-    await world.lease()
     answer = await world.boot.script(UUID, MACHINE)
     token = token_of(answer)
     script = answer.body.decode()
@@ -165,7 +175,6 @@ async def test_a_window_closes_by_itself(world: World) -> None:
 async def test_a_neighbour_gets_no_script_where_a_lease_is_known(world: World) -> None:
     """Refused, counted, with an Event; the machine itself is served, also when it repeats the request."""
     await world.open()
-    await world.lease()
     for _ in range(2):
         answer = await world.boot.script(UUID, NEIGHBOR)
         assert (answer.status, answer.body) == (403, b"forbidden\n")
@@ -178,11 +187,100 @@ async def test_a_neighbour_gets_no_script_where_a_lease_is_known(world: World) -
     assert (await world.boot.ignition(UUID, second, MACHINE)).status == 200
 
 
-async def test_leases_of_other_machines_do_not_count(world: World) -> None:
+async def test_leases_of_other_machines_do_not_count(unleased: World) -> None:
     """An Endpoint with another MAC address is not a lease of this server."""
-    await world.open()
-    await world.lease(NEIGHBOR, "52:54:00:00:00:99")
-    assert (await world.boot.script(UUID, MACHINE)).status == 200
+    await unleased.open()
+    await unleased.lease(NEIGHBOR, "52:54:00:00:00:99")
+    assert (await unleased.boot.script(UUID, MACHINE)).status == 200
+    assert (await unleased.window()).trust == "FirstRequest"
+
+
+@pytest.mark.behaviour(
+    "Server: network boot",
+    "Below the minimum trust neither script nor token is served: TrustTooLow, with 503 while the lease "
+    "may not be reported yet.",
+)
+async def test_below_the_minimum_trust_nothing_is_served(unleased: World) -> None:
+    """The first asker gets 503 until a lease is reported; then only the leased address is served."""
+    await unleased.open("Claim", minimumTrust="Lease")
+    answer = await unleased.boot.script(UUID, NEIGHBOR)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    assert unleased.refused("script", "TrustTooLow") == 1
+    assert unleased.events[0][2] == "TrustTooLow"
+    assert "FirstRequest, and at least Lease is required" in unleased.events[0][3]
+    assert (await unleased.window()).phase == "Open"
+    await unleased.lease()
+    assert (await unleased.boot.script(UUID, NEIGHBOR)).status == 403
+    assert (await unleased.boot.script(UUID, MACHINE)).status == 200
+    window = await unleased.window()
+    assert (window.method, window.trust) == ("IPXE", "Lease")
+
+
+@pytest.mark.parametrize(("source", "minimum"), [("OutOfBand", "OutOfBand"), ("InBand", "Lease")])
+async def test_what_no_lease_can_raise_is_refused_for_good(world: World, source: str, minimum: str) -> None:
+    """The token would have to go through the BMC, or the BMC shows no MAC address: 403, also for the leased address."""
+    shown = {"networkInterfaces": [{"name": "eth0", "macAddress": MAC, "source": source}]}
+    await world.api.patch_status(world.kinds.server, "s1", {"status": shown})
+    await world.open(minimumTrust=minimum)
+    assert (await world.boot.script(UUID, MACHINE)).status == 403
+    assert world.refused("script", "TrustTooLow") == 1
+
+
+async def test_a_boot_of_a_former_version_is_completed(unleased: World) -> None:
+    """Its window has no minimum trust: it is served as with FirstRequest."""
+    await unleased.open("Claim", minimumTrust="", method="")
+    token = token_of(await unleased.boot.script(UUID, MACHINE))
+    unleased.clock.advance(RACE)
+    assert (await unleased.boot.ignition(UUID, token, MACHINE)).status == 200
+
+
+@pytest.mark.behaviour(
+    "Server: network boot",
+    "With FirstRequest the Ignition is served only after a race window without a second request, or once "
+    "a lease shows the machine.",
+)
+async def test_the_ignition_of_a_first_request_waits_for_the_race_window(unleased: World) -> None:
+    """503 with Retry-After, no Secret is read, and the token stays valid."""
+    await unleased.open("Claim")
+    token = token_of(await unleased.boot.script(UUID, MACHINE))
+    before = len(unleased.api.calls)
+    answer = await unleased.boot.ignition(UUID, token, MACHINE)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "30")
+    assert ("get", "secrets", "ignition") not in unleased.api.calls[before:]
+    assert unleased.refused("ignition", "BootNotConfirmed") == 1
+    unleased.clock.advance(RACE - 3)
+    assert (await unleased.boot.ignition(UUID, token, MACHINE)).headers["Retry-After"] == "3"
+    unleased.clock.advance(3)
+    assert (await unleased.boot.ignition(UUID, token, MACHINE)).status == 200
+    assert (await unleased.window()).trust == "FirstRequest"
+
+
+async def test_a_lease_that_is_reported_later_ends_the_wait_for_the_ignition(unleased: World) -> None:
+    """A lease of the address that got the script raises the trust; one of another address does not."""
+    await unleased.open("Claim")
+    token = token_of(await unleased.boot.script(UUID, MACHINE))
+    await unleased.lease("10.0.0.99")
+    assert (await unleased.boot.ignition(UUID, token, MACHINE)).status == 503
+    await unleased.lease()
+    assert (await unleased.boot.ignition(UUID, token, MACHINE)).status == 200
+    assert (await unleased.window()).trust == "Lease"
+
+
+@pytest.mark.behaviour(
+    "Server: network boot", "With FirstRequest no script is served before the BMC shows power On (MachineOff)."
+)
+@pytest.mark.parametrize("power", ["Off", "PoweringOn", ""])
+async def test_nobody_asks_first_while_the_bmc_shows_off(unleased: World, power: str) -> None:
+    """A neighbour that polls since before the power-on gets 503 only; so does the machine until the BMC is read."""
+    await unleased.open("Claim")
+    asked = {"powerState": power, "powerRequest": {"target": "On"}}
+    await unleased.api.patch_status(unleased.kinds.server, "s1", {"status": asked})
+    answer = await unleased.boot.script(UUID, NEIGHBOR)
+    assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    assert unleased.refused("script", "MachineOff") == 1
+    assert (await unleased.window()).phase == "Open"
+    await unleased.api.patch_status(unleased.kinds.server, "s1", {"status": {"powerState": "On"}})
+    assert (await unleased.boot.script(UUID, MACHINE)).status == 200
 
 
 @pytest.mark.behaviour(
@@ -198,8 +296,9 @@ async def test_leases_of_other_machines_do_not_count(world: World) -> None:
         ("", True, "FirstRequest"),
     ],
 )
-async def test_each_boot_records_how_far_it_is_trusted(world: World, source: str, leased: bool, trust: str) -> None:
+async def test_each_boot_records_how_far_it_is_trusted(unleased: World, source: str, leased: bool, trust: str) -> None:
     """A lease of a MAC address that only a report showed proves nothing more than the first request."""
+    world = unleased
     shown = {"networkInterfaces": [{"name": "eth0", "macAddress": MAC, "source": source}]}
     await world.api.patch_status(world.kinds.server, "s1", {"status": shown})
     await world.open()
@@ -216,7 +315,6 @@ async def test_a_lease_of_a_reported_interface_does_not_count_where_the_bmc_show
              {"name": "eth1", "macAddress": other, "source": "InBand"}]  # fmt: skip
     await world.api.patch_status(world.kinds.server, "s1", {"status": {"networkInterfaces": shown}})
     await world.open()
-    await world.lease()
     await world.lease(NEIGHBOR, other)
     assert (await world.boot.script(UUID, NEIGHBOR)).status == 403
     assert (await world.boot.script(UUID, MACHINE)).status == 200
@@ -245,72 +343,77 @@ async def test_nobody_gets_the_script_before_the_machine_was_switched_on(
     """A request before the operator's own power-on cannot come from the machine."""
     await world.open()
     await world.api.patch_status(world.kinds.server, "s1", {"status": status})
-    assert (await world.boot.script(UUID, NEIGHBOR)).status == code
+    assert (await world.boot.script(UUID, MACHINE)).status == code
 
 
-async def test_a_second_asker_without_a_lease_stops_the_boot(world: World) -> None:
+async def test_a_second_asker_without_a_lease_stops_the_boot(unleased: World) -> None:
     """A second request stops the boot: nothing more is served, an Event reports it, and the first token is void."""
-    await world.open()
-    stolen = token_of(await world.boot.script(UUID, NEIGHBOR))
-    assert (await world.boot.script(UUID, MACHINE)).status == 403
-    assert (await world.window()).phase == "Contested"
-    assert world.events[-1][2] == "BootContested"
-    assert (await world.boot.ignition(UUID, stolen, NEIGHBOR)).status == 403
-    assert (await world.boot.script(UUID, NEIGHBOR)).status == 403
+    await unleased.open()
+    stolen = token_of(await unleased.boot.script(UUID, NEIGHBOR))
+    assert (await unleased.boot.script(UUID, MACHINE)).status == 403
+    assert (await unleased.window()).phase == "Contested"
+    assert unleased.events[-1][2] == "BootContested"
+    assert (await unleased.boot.ignition(UUID, stolen, NEIGHBOR)).status == 403
+    assert (await unleased.boot.script(UUID, NEIGHBOR)).status == 403
 
 
 @pytest.mark.parametrize("purpose", ["Discovery", "Claim", "Maintenance"])
-async def test_a_race_is_noticed_even_after_the_ignition_was_taken(world: World, purpose: str) -> None:
-    """The machine's own request contests the boot even after the Ignition was fetched."""
-    await world.open(purpose)
-    stolen = token_of(await world.boot.script(UUID, NEIGHBOR))
-    assert (await world.boot.ignition(UUID, stolen, NEIGHBOR)).status == 200
-    world.clock.advance(60)
-    assert (await world.boot.script(UUID, MACHINE)).status == 403
-    assert (await world.window()).phase == "Contested"
+async def test_a_race_is_noticed_before_the_ignition_is_served(unleased: World, purpose: str) -> None:
+    """A neighbour that asked first polls for the Ignition; the machine's own request ends the boot before."""
+    await unleased.open(purpose)
+    stolen = token_of(await unleased.boot.script(UUID, NEIGHBOR))
+    for _ in range(10):
+        unleased.clock.advance(20)
+        assert (await unleased.boot.ignition(UUID, stolen, NEIGHBOR)).status == 503
+    assert (await unleased.boot.script(UUID, MACHINE)).status == 403
+    assert (await unleased.window()).phase == "Contested"
+    unleased.clock.advance(RACE)
+    assert (await unleased.boot.ignition(UUID, stolen, NEIGHBOR)).status == 403
 
 
-async def test_a_boot_that_ended_long_ago_is_not_contested(world: World) -> None:
+async def test_a_boot_that_ended_long_ago_is_not_contested(unleased: World) -> None:
     """A later network boot of the machine itself is only refused, and the tenant is not stopped."""
-    await world.open("Claim")
-    await world.boot.ignition(UUID, token_of(await world.boot.script(UUID, MACHINE)), MACHINE)
-    world.clock.advance(11 * 60)
-    assert (await world.boot.script(UUID, MACHINE)).status == 403
-    assert (await world.window()).phase == "Succeeded"
+    await unleased.open("Claim")
+    token = token_of(await unleased.boot.script(UUID, MACHINE))
+    unleased.clock.advance(RACE)
+    assert (await unleased.boot.ignition(UUID, token, MACHINE)).status == 200
+    unleased.clock.advance(11 * 60)
+    assert (await unleased.boot.script(UUID, MACHINE)).status == 403
+    assert (await unleased.window()).phase == "Succeeded"
 
 
-async def test_a_boot_can_be_contested_for_as_long_as_it_is_doubted(world: World) -> None:
-    """A machine that trains its memory for ten minutes can still contest the boot."""
-    boot = world.service(dataclasses.replace(world.settings, race_window=15 * 60))
-    await world.open("Claim")
+async def test_a_boot_can_be_contested_for_as_long_as_it_is_doubted(unleased: World) -> None:
+    """A machine that trains its memory for ten minutes contests the boot before its Ignition is served."""
+    boot = unleased.service(dataclasses.replace(unleased.settings, race_window=15 * 60))
+    await unleased.open("Claim")
     stolen = token_of(await boot.script(UUID, NEIGHBOR))
-    assert (await boot.ignition(UUID, stolen, NEIGHBOR)).status == 200
-    world.clock.advance(10 * 60)
+    unleased.clock.advance(10 * 60)
+    assert (await boot.ignition(UUID, stolen, NEIGHBOR)).status == 503
     assert (await boot.script(UUID, MACHINE)).status == 403
-    assert (await world.window()).phase == "Contested"
+    assert (await unleased.window()).phase == "Contested"
 
 
-async def test_a_script_that_went_out_before_the_lease_was_known_is_contested(world: World) -> None:
+async def test_a_script_that_went_out_before_the_lease_was_known_is_contested(unleased: World) -> None:
     """The address of the first requester turns out not to be leased to the machine."""
-    await world.open()
-    await world.boot.script(UUID, NEIGHBOR)
-    await world.lease()
-    assert (await world.boot.script(UUID, MACHINE)).status == 403
-    assert (await world.window()).phase == "Contested"
+    await unleased.open()
+    await unleased.boot.script(UUID, NEIGHBOR)
+    await unleased.lease()
+    assert (await unleased.boot.script(UUID, MACHINE)).status == 403
+    assert (await unleased.window()).phase == "Contested"
 
 
 @pytest.mark.parametrize("order", ["boot first", "replica first"])
-async def test_of_two_racing_askers_only_one_gets_a_script(world: World, order: str) -> None:
+async def test_of_two_racing_askers_only_one_gets_a_script(unleased: World, order: str) -> None:
     """On two replicas, at the same time, in both orders: one succeeds, and then the race is detected."""
-    await world.open()
-    askers: list[tuple[BootService, str]] = [(world.boot, MACHINE), (world.replica, NEIGHBOR)]
+    await unleased.open()
+    askers: list[tuple[BootService, str]] = [(unleased.boot, MACHINE), (unleased.replica, NEIGHBOR)]
     if order == "replica first":
         askers.reverse()
     answers = await asyncio.gather(*(service.script(UUID, client) for service, client in askers))
     assert sorted(answer.status for answer in answers) == [200, 403]
-    assert (await world.window()).phase == "Contested"
+    assert (await unleased.window()).phase == "Contested"
     winner = next(answer for answer in answers if answer.status == 200)
-    assert (await world.boot.ignition(UUID, token_of(winner), MACHINE)).status == 403
+    assert (await unleased.boot.ignition(UUID, token_of(winner), MACHINE)).status == 403
 
 
 async def test_of_two_requests_with_one_token_only_one_gets_the_ignition(world: World) -> None:

@@ -78,6 +78,7 @@ async def test_a_body_beyond_the_limit_is_cut_off(client: aiohttp.ClientSession,
 async def test_the_probe_is_understood(listening: RunningServer, world: World) -> None:
     """metalprobe's own client completes all requests, and reports a refused token."""
     await world.open("Discovery")
+    await world.lease("127.0.0.1")
     script = (await world.boot.script(UUID, "127.0.0.1")).body.decode()
     ignition = await world.boot.ignition(UUID, re.findall(r"token=([\w-]+)", script)[0], "127.0.0.1")
     sources = [file["contents"]["source"] for file in json.loads(ignition.body)["storage"]["files"][1:]]

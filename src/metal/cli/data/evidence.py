@@ -88,7 +88,8 @@ def show_command(name: str, output: str, kubeconfig: Path | None, context: str |
             click.echo(f"{title}: {printable(line)}")
     for reset in status.firmware:
         click.echo(f"firmware: {reset.action} {reset.result}")
-    click.echo(f"boot: {one.spec.boot_trust or 'trust unknown'}")
+    method = f"{one.spec.boot_method}, " if one.spec.boot_method else ""
+    click.echo(f"boot: {method}{one.spec.boot_trust or 'trust unknown'}")
     if status.proves:
         click.echo(f"proves: {printable(status.proves)}")
     _print(_drives(one))

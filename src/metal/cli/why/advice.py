@@ -62,6 +62,10 @@ WAITS: dict[str, Advice] = {
         "same script would be noticed during the wait",
         "to avoid this wait, report the leases of hosts from the DHCP server (metalctl lease-hook --help)",
     ),
+    "BootTrust": Advice(
+        "the site or the claim requires a trust that no network boot of this server can have; it is not powered on",
+        "follow the message: have the BMC show its MAC addresses, or change boot.minimumTrust",
+    ),
     "BootRetry": Advice(
         "a network boot failed, and the next one starts after a pause", "watch the next boot: metalctl console {name}"
     ),
@@ -183,6 +187,10 @@ FAILURES: dict[str, Advice] = {
     "NetworkBootFailed": Advice(
         "several consecutive network boots failed",
         "check the machine's console, the DHCP answers and the log of the boot server; then: metalctl retry {name}",
+    ),
+    "BootTrustTooLow": Advice(
+        "the site or the claim requires a trust that no network boot of this server can have",
+        "follow the message, then: metalctl retry {name}",
     ),
     "BootOverrideKept": Advice(
         "the BMC keeps its network boot override; with it the machine would boot from the network, not from its disk",

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from metal.api.boot_window import BootWindow
+from metal.api.boot_window import BootWindow, Method
 from metal.api.kinds import Kinds
 from metal.api.names import OPERATION
 from metal.api.server import FailingOperation, PowerRequest, Server, State
@@ -100,7 +100,9 @@ def _tried(explanation: Explanation, server: Server, now: datetime) -> None:
     _failing(explanation, server, now)
     boot = tenancy.of(server).boot
     if boot is not None and boot.booted_at is not None:
-        explanation.tried.append(f"The claim's image {boot.image or '(unknown)'} booted {ago(boot.booted_at, now)}.")
+        how = f" (method {boot.method}, trust {boot.trust})" if boot.method and boot.trust else ""
+        image = boot.image or "(unknown)"
+        explanation.tried.append(f"The claim's image {image} booted {ago(boot.booted_at, now)}{how}.")
         if boot.requested_generation > boot.boot_generation:
             explanation.doing.append(
                 f"The claim requests another network boot (bootGeneration {boot.requested_generation})."
@@ -141,9 +143,12 @@ def _attempts(known: FailingOperation, now: datetime, *, has_message: bool) -> s
 
 
 def _boot(window: BootWindow, now: datetime) -> str:
-    steps = [f"a network boot ({window.purpose}, {window.image}) started {ago(window.opened_at, now)}"]
+    method, minimum = window.method or Method.IPXE, window.minimum_trust
+    kind = f"{window.purpose}, {method}, {window.image}" + (f", minimum trust {minimum}" if minimum else "")
+    steps = [f"a network boot ({kind}) started {ago(window.opened_at, now)}"]
     if window.script_served_at is not None:
-        steps.append(f"the script was served to {window.client_address} {ago(window.script_served_at, now)}")
+        how = f" with trust {window.trust}" if window.trust else ""
+        steps.append(f"the script was served to {window.client_address}{how} {ago(window.script_served_at, now)}")
     if window.ignition_served_at is not None:
         steps.append(f"the Ignition was served {ago(window.ignition_served_at, now)}")
     if window.reported_at is not None:

@@ -40,6 +40,9 @@ class ServerSettings:
     race_window: float = CONTEST_PERIOD.total_seconds()
     """How long a boot is not trusted while no DHCP lease of the machine is known: until then the machine's own request
     for its script may still show that another client was served. Servers need minutes from power-on to that request."""
+    minimum_trust: str = "Lease"
+    """The trust that each network boot must reach: OutOfBand, Lease or FirstRequest. With FirstRequest another machine
+    on the boot network can be taken for the server, so it must be chosen."""
     boot_attempts: int = 3
     """How many network boots may fail in a row before the server goes to Error."""
     boot_retry: float = 30.0

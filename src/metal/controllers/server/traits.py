@@ -76,7 +76,9 @@ class Traits:
 
 
 _POWER = (WaitFor.POWER_OFF, WaitFor.POWER_ON)
-_BOOT = (WaitFor.BOOT_CONFIGURATION, WaitFor.BOOT_CONFIRMATION, WaitFor.BOOT_RETRY, *_POWER)
+_BOOT = (
+    WaitFor.BOOT_CONFIGURATION, WaitFor.BOOT_TRUST, WaitFor.BOOT_CONFIRMATION, WaitFor.BOOT_RETRY, *_POWER,
+)  # fmt: skip
 
 TRAITS: Mapping[State, Traits] = {
     State.INITIAL: Traits(discovered=False, closes_boot_window=True, waits=(WaitFor.DRIVE_OWED,)),
@@ -167,6 +169,9 @@ WAITS: Mapping[WaitFor, Awaited] = {
     WaitFor.POWER_ON: Awaited("power On", "power_timeout"),
     WaitFor.BOOT_CONFIGURATION: Awaited(
         "the image to be downloaded and the Ignition to be valid", "boot_config_timeout"
+    ),
+    WaitFor.BOOT_TRUST: Awaited(
+        "a way to boot with the minimum trust, before the machine is powered on", "boot_config_timeout"
     ),
     WaitFor.BOOT_CONFIRMATION: Awaited("the verification that the machine itself booted", "race_window"),
     WaitFor.BOOT_RETRY: Awaited("the pause before the next network boot to end", "boot_retry"),

@@ -1,9 +1,11 @@
 """Without a DHCP lease of the machine, a boot counts only after no other client has requested its script."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from metal.api.boot_window import Trust
 from metal.api.core import CONFIG_MAP
 from metal.api.server import Server
 from metal.machine import boot_window
@@ -12,29 +14,55 @@ from tests.controllers.world import CLIENT, KINDS, NS, World, world
 pytestmark = pytest.mark.looptime
 
 
+FIRST: dict[str, Any] = {"minimum_trust": "FirstRequest"}
+
+
 async def _without_lease(w: World) -> None:
     await w.add_server()
     await w.client.delete(KINDS.endpoint, "lease")
 
 
-async def _reported(w: World) -> Server:
+async def _script(w: World) -> None:
     await w.until("Discovery")
     await w.config_ready("s1")
     await w.until_true(lambda s: s.status.power_state == "On" and s.status.boot_window is not None)
-    await w.fetch_script()
-    await w.fetch_ignition()
-    await w.report()
+    await w.fetch_script(trust=Trust.FIRST_REQUEST)
     await asyncio.sleep(20)
+
+
+async def _claim_has_fetched_all(w: World) -> Server:
+    """A claim without Ignition has fetched its image, without a lease that shows who that was."""
+    await w.add_server()
+    await w.discover()
+    await w.client.delete(KINDS.endpoint, "lease")
+    await w.add_claim()
+    await _claim_boots(w)
     return await w.server()
 
 
-async def test_a_report_without_a_lease_waits_and_says_why() -> None:
-    """The wait has a name, a deadline, and a sentence that tells how to be rid of it."""
-    async with world() as w:
+async def test_a_boot_without_a_lease_waits_and_says_why() -> None:
+    """The wait for the Ignition says how long and how to avoid it; after it the report counts at once."""
+    async with world(**FIRST) as w:
         await _without_lease(w)
-        server = await _reported(w)
-        await w.until("Available", within=400)
+        await _script(w)
+        server = await w.server()
+        await asyncio.sleep(w.settings.race_window)
+        await w.fetch_ignition()
+        await w.report()
+        await w.until("Available", within=30)
     assert server.status.state == "Discovery"
+    assert server.status.wait is not None
+    assert (server.status.wait.for_, server.status.wait.until is None) == ("ProbeReport", False)
+    assert f"no DHCP lease shows that {CLIENT} is this machine" in server.status.waiting_for
+    assert "its Ignition is served only after 300 s" in server.status.waiting_for
+    assert "metalctl lease-hook" in server.status.waiting_for
+
+
+async def test_a_boot_without_ignition_and_lease_waits_and_says_why() -> None:
+    """The wait has a name, a deadline, and a sentence that tells how to be rid of it."""
+    async with world(**FIRST) as w:
+        server = await _claim_has_fetched_all(w)
+        await w.until_true(lambda s: s.status.tenancy.boot is not None, within=400)
     assert server.status.wait is not None
     assert server.status.wait.for_ == "BootConfirmation"
     assert server.status.wait.until is not None
@@ -44,34 +72,36 @@ async def test_a_report_without_a_lease_waits_and_says_why() -> None:
 
 async def test_a_lease_of_the_machine_is_proof_at_once() -> None:
     """The lease hook's report wakes the server."""
-    async with world() as w:
-        await _without_lease(w)
-        await _reported(w)
+    async with world(**FIRST) as w:
+        doubtful = await _claim_has_fetched_all(w)
         await w.client.create(
             KINDS.endpoint,
             {"metadata": {"name": "late"}, "spec": {"macAddress": "52-54-00-77-00-11", "ip": CLIENT}},
         )
-        server = await w.until("Available", within=30)
-    assert server.status.network_interfaces[0].mac_address == "52:54:00:77:00:11"
+        server = await w.until_true(lambda s: s.status.tenancy.boot is not None, within=30)
+    assert doubtful.status.tenancy.boot is None
+    assert server.status.tenancy.boot is not None
+    assert (server.status.tenancy.boot.method, server.status.tenancy.boot.trust) == ("IPXE", "FirstRequest")
 
 
 async def test_a_lease_at_another_address_proves_nothing() -> None:
     """Another client was served: the machine's address is another one."""
-    async with world() as w:
-        await _without_lease(w)
+    async with world(**FIRST) as w:
+        await _claim_has_fetched_all(w)
         await w.client.create(
             KINDS.endpoint,
             {"metadata": {"name": "real"}, "spec": {"macAddress": "52:54:00:77:00:11", "ip": "10.9.9.10"}},
         )
-        server = await _reported(w)
-    assert server.status.state == "Discovery"
+        await asyncio.sleep(30)
+        server = await w.server()
+    assert server.status.tenancy.boot is None
 
 
-async def test_a_false_report_is_thrown_away_when_the_machine_asks_for_its_script() -> None:
-    """A neighbour went all the way to a report; the machine's own request stops that boot and it starts again."""
-    async with world() as w:
+async def test_a_false_request_is_thrown_away_when_the_machine_asks_for_its_script() -> None:
+    """A neighbour was first; the machine's own request stops that boot and it starts again."""
+    async with world(**FIRST) as w:
         await _without_lease(w)
-        await _reported(w)
+        await _script(w)
         before = w.bmc.network_boots
         await w.window(boot_window.contest)
         again = await w.until_true(lambda s: w.bmc.network_boots == before + 1)
@@ -86,13 +116,8 @@ async def test_a_false_report_is_thrown_away_when_the_machine_asks_for_its_scrip
 )
 async def test_a_claims_boot_in_doubt_starts_again_and_a_proved_one_is_never_stopped() -> None:
     """Before the proof a contest restarts the boot; afterwards no request of anybody touches the tenant's machine."""
-    async with world() as w:
-        await w.add_server()
-        await w.discover()
-        await w.client.delete(KINDS.endpoint, "lease")
-        await w.add_claim()
-        await _claim_boots(w)
-        doubtful = await w.server()
+    async with world(**FIRST) as w:
+        doubtful = await _claim_has_fetched_all(w)
         await w.window(boot_window.contest)
         await w.until_true(lambda s: w.bmc.network_boots == 3)
         await _claim_boots(w)
@@ -108,7 +133,7 @@ async def test_a_claims_boot_in_doubt_starts_again_and_a_proved_one_is_never_sto
 
 
 async def _claim_boots(w: World) -> None:
-    """The machine, or another client in its place, gets script and Ignition."""
+    """The machine, or another client in its place, gets script and image."""
     await w.until_true(lambda s: s.spec.boot_configuration_ref is not None)
     await asyncio.sleep(0.5)
     await w.config_ready("c1", "default")
@@ -117,8 +142,8 @@ async def _claim_boots(w: World) -> None:
             s.status.power_state == "On" and s.status.boot_window is not None and s.status.boot_window.phase == "Open"
         )
     )
-    await w.fetch_script()
-    await w.fetch_ignition()
+    await w.fetch_script(trust=Trust.FIRST_REQUEST)
+    await w.window(boot_window.succeed)
     await asyncio.sleep(10)
 
 

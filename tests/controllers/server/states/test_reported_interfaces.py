@@ -87,7 +87,7 @@ async def test_nothing_is_accepted_where_no_report_was_refused() -> None:
 
 async def test_where_the_bmc_shows_no_interface_the_report_supplies_them() -> None:
     """They are recorded as known in band."""
-    async with world() as w:
+    async with world(minimum_trust="FirstRequest") as w:
         w.bmc.interfaces = ()
         await w.add_server()
         server = await reported(w, entry(OTHER), state="Available")

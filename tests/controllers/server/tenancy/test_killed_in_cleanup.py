@@ -126,7 +126,7 @@ async def test_the_record_of_a_moved_drive_is_closed_after_a_kill(moment: str, n
     """Drive settled, record signed, label removed: the next manager continues after each of these writes."""
     async with world(**QUICK) as w:
         await _deleted_while_dirty(w, OneMachine(w, "s1", w.bmc))
-        machine = OneMachine(w, "s2", await other_server(w))
+        machine = OneMachine(w, "s2", await other_server(w, "serial-sda"))
         killer = KilledAt(w, moment, number)
         async with killed(w, killer, machine):
             await w.until_true(_is_erased, "s2", within=1500)

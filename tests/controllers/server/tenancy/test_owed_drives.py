@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from metal.api.boot_window import Trust
 from metal.api.server import Server
 from metal.bmc.inventory import Drive, Inventory, Storage
 from metal.bmc.systems import SystemInfo
@@ -56,14 +57,14 @@ async def gone(w: World) -> None:
     await w.until_gone(KINDS.server, "s1")
 
 
-async def erase(w: World, name: str, **more: Any) -> None:
+async def erase(w: World, name: str, *, trust: Trust = Trust.LEASE, **more: Any) -> None:
     """Play boot operator, boot server and machine of one cleanup; `more` is said of each drive."""
     await w.until_true(lambda s: s.status.state == "Cleanup" and s.spec.boot_configuration_ref is not None
                        and s.spec.boot_configuration_ref.namespace == NS, name)  # fmt: skip
     await w.settle()
     await w.config_ready(name)
     await w.until_true(_is_erasing, name)
-    await w.fetch_script(name)
+    await w.fetch_script(name, trust=trust)
     await w.fetch_ignition(name)
     await w.erase(name, **more)
 
@@ -103,7 +104,7 @@ async def test_a_moved_drive_is_erased_before_its_new_server_is_available(
     """The condition names drive, former server and evidence; the open record is closed with the erasure's evidence."""
     async with world(**TRUSTED) as w:
         await begin(w)
-        await other_server(w)
+        await other_server(w, "serial-sda")
         await w.boot_probe("s2")
         found = await w.until("Cleanup", "s2")
         await erase(w, "s2")
@@ -112,7 +113,7 @@ async def test_a_moved_drive_is_erased_before_its_new_server_is_available(
         records = {one.metadata.name: one for one in await w.evidence()}
     assert condition(found, "DriveOwed") == ("True", "NotErased")
     (owed,) = found.status.owed_drives
-    assert (owed.server, owed.claim, owed.drive.serial_number) == ("s1", "", "serial-sda")
+    assert (owed.server, owed.claim, owed.drive.serial_number.casefold()) == ("s1", "", "serial-sda")
     assert condition(server, "DriveOwed") == ("False", "Erased")
     assert server.status.tenancy.sanitization == "Clear"
     if begin is deleted_while_dirty:
@@ -121,13 +122,33 @@ async def test_a_moved_drive_is_erased_before_its_new_server_is_available(
         assert KINDS.key("owed-by") not in closed.metadata.labels
 
 
+@pytest.mark.behaviour(
+    "Cleanup", "The record of a moved drive stays open where only a report below the trust OutOfBand names the drive."
+)
+@pytest.mark.parametrize(("trust", "closed"), [("Lease", False), ("OutOfBand", True)])
+async def test_a_report_does_not_show_which_drives_a_server_has(trust: str, closed: bool) -> None:
+    """A neighbour could name drives of any server as erased; an Event says which record stays open."""
+    async with world(**TRUSTED) as w:
+        await deleted_while_dirty(w)
+        await other_server(w)
+        await w.boot_probe("s2")
+        await w.until("Cleanup", "s2")
+        await erase(w, "s2", trust=Trust(trust))
+        await w.discover("s2")
+        records = [one for one in await w.evidence() if one.metadata.name.startswith("owed-")]
+        told = [one.message for one in await w.events() if one.reason == "DriveNotIdentified"]
+    assert [one.status.phase for one in records] == ["Succeeded" if closed else ""]
+    assert bool(told) is not closed
+    assert all(message.startswith(f"SanitizationEvidence {records[0].metadata.name} stays open") for message in told)
+
+
 async def test_the_record_of_a_moved_drive_that_cannot_be_signed_stays_open_and_an_event_names_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server that has erased the drive becomes Available."""
     async with world(**TRUSTED) as w:
         await deleted_while_dirty(w)
-        await other_server(w)
+        await other_server(w, "serial-sda")
         await w.boot_probe("s2")
         await w.until("Cleanup", "s2")
         key_lost_after_verdict(w, monkeypatch)

@@ -3,7 +3,8 @@
 In: a boot configuration that can be served, the purpose of the boot, and for a claim its UID and boot generation. Each
 pass calls `network_boot`, which makes one step and returns None once the boot counts.
 
-1. The machine is switched off, at once when nothing on it needs a shutdown.
+1. A boot that cannot reach the minimum trust does not start (`trust`). The machine is switched off, at once when
+   nothing on it needs a shutdown.
 2. A boot window is written to `status.bootWindow`. The boot server serves scripts, images and Ignition only in an open
    window, and advances the window's phase. A machine that boots from the network at any other time is served nothing,
    so that neither a boot override that a BMC kept nor a manager that was killed here images a machine again.
@@ -23,7 +24,7 @@ from datetime import timedelta
 
 import msgspec
 
-from metal.api.boot_window import BootWindow, Phase, Purpose
+from metal.api.boot_window import BootWindow, Method, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration
 from metal.api.common import ObjectRef
 from metal.bmc.errors import BMCBadRequest, BMCNotSupported
@@ -31,7 +32,15 @@ from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server import power
 from metal.controllers.server.bmc import failing
-from metal.controllers.server.netboot.progress import OPERATOR, Tenant, await_proof, belongs, is_unfinished
+from metal.controllers.server.netboot import trust
+from metal.controllers.server.netboot.progress import (
+    OPERATOR,
+    Tenant,
+    await_proof,
+    belongs,
+    described,
+    is_unfinished,
+)
 from metal.controllers.server.reasons import Operation, Reason, WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
@@ -73,18 +82,21 @@ async def network_boot(
         return await _start(scope, config, purpose, tenant, timeout)
     window = _cap_expiry(scope, window, timeout)
     if scope.now >= window.expires_at:
+        obstacle = _obstacle(scope, window)
         return failed(
-            scope, window, f"it did not complete within {timeout:.0f} s (last step: {window.phase}){_obstacle(scope)}"
+            scope, window, f"it did not complete within {timeout:.0f} s (last step: {window.phase}){obstacle}"
         )
     if begin_within is not None and _is_slow(scope, window, begin_within):
-        return failed(scope, window, f"it did not begin within {begin_within:.0f} s (last step: {window.phase})")
+        late = f"it did not begin within {begin_within:.0f} s (last step: {window.phase})"
+        return failed(scope, window, late + trust.missing(scope, window))
     return await _follow_boot(scope, window)
 
 
-def _obstacle(scope: Scope) -> str:
-    """The operation on the BMC that kept the boot from starting, for messages."""
+def _obstacle(scope: Scope, window: BootWindow) -> str:
+    """What kept the boot from starting, for messages: an operation on the BMC, or the trust that it did not reach."""
     found = (failing.find(scope, name) for name in (Operation.SET_BOOT_OVERRIDE, Operation.POWER_ON))
-    return next((f"; {one.operation} failed: {one.message.rstrip('.')}" for one in found if one is not None), "")
+    failed = (f"; {one.operation} failed: {one.message.rstrip('.')}" for one in found if one is not None)
+    return next(failed, trust.missing(scope, window))
 
 
 async def _stop_serving(scope: Scope) -> None:
@@ -113,6 +125,9 @@ def _cap_expiry(scope: Scope, window: BootWindow, timeout: float) -> BootWindow:
 async def _start(
     scope: Scope, config: ServerBootConfiguration, purpose: Purpose, tenant: Tenant, timeout: float
 ) -> Requeue | None:
+    minimum = trust.required(scope, tenant.minimum_trust)
+    if (unreachable := await trust.before_power_on(scope, minimum)) is not None:
+        return unreachable
     why = f"before a {purpose.value.lower()} boot"
     busy = await power.converge(scope, PowerState.OFF, why, force=is_unfinished(scope))
     if busy is not None:
@@ -128,6 +143,8 @@ async def _start(
         ignition_secret=ignition.name if ignition is not None else "",
         claim_uid=tenant.claim_uid,
         boot_generation=tenant.boot_generation,
+        method=Method.IPXE.value,
+        minimum_trust=minimum,
         opened_at=scope.now,
         expires_at=scope.now + timedelta(seconds=timeout),
     )
@@ -173,7 +190,7 @@ def _await_success(scope: Scope, window: BootWindow, poll: float | None = None) 
         Phase.OPEN: "the machine to fetch its boot script",
         Phase.SCRIPT_SERVED: "the machine to fetch its Ignition",
         Phase.IGNITION_SERVED: "the probe to send its report",
-    }[Phase(window.phase)]
+    }[Phase(window.phase)] + trust.missing(scope, window)
     if window.purpose == Purpose.SANITIZATION and window.phase == Phase.IGNITION_SERVED:
         awaited, poll = _erasure_text(scope), poll or scope.settings.sanitization_poll
     return scope.wait(_AWAITED.get(window.purpose, WaitFor.CLAIM_BOOT), awaited, until=window.expires_at, poll=poll)
@@ -223,7 +240,8 @@ def failed(scope: Scope, window: BootWindow, why: str) -> Requeue:
             f"{scope.status.boot_attempts} network boots failed, the last because {why}. Check the machine's console "
             "and DHCP",
         )
-    scope.record_event("NetworkBootFailed", f"network boot {scope.status.boot_attempts} failed: {why}", warning=True)
+    text = f"network boot {scope.status.boot_attempts} ({described(window)}) failed: {why}"
+    scope.record_event("NetworkBootFailed", text, warning=True)
     scope.set(wait=None)
     return scope.wait(WaitFor.BOOT_RETRY, _wait_text(scope), deadline=_pause(scope))
 

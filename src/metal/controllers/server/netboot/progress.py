@@ -5,8 +5,8 @@ In: `status.bootWindow`, whose phase the boot server and the registry advance as
 A boot counts in three steps:
 
 1. It has *succeeded* when its window is `Succeeded`: the machine has fetched its Ignition, or the probe has reported.
-2. It is *verified* when the machine itself fetched the script (`await_proof`): the script went to an address that DHCP
-   leased to one of the machine's MAC addresses, or no second request for the script came within `race_window`.
+2. It is *verified* when the machine itself fetched the script (`await_proof`): the boot has the trust OutOfBand or
+   Lease, or no second request for the script came within `race_window`.
 3. The boot of a claim is then *recorded* in `status.tenancy.boot` (`record_success`), in a write of its own, before the
    server does anything else. From then on the claim *has booted* (`has_booted`), and its machine starts from its disk.
 
@@ -16,13 +16,13 @@ waits.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 import msgspec
 
 from metal.api import claim_boot
-from metal.api.boot_window import BootWindow, Phase, Purpose
+from metal.api.boot_window import BootWindow, Method, Phase, Purpose
 from metal.api.claim import ServerBootConfiguration, ServerClaim
 from metal.api.server import Server, State
 from metal.api.tenancy import ClaimBoot
@@ -30,7 +30,7 @@ from metal.controllers.server.reasons import WaitFor
 from metal.controllers.server.scope import Scope
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.objects import key_of
-from metal.machine import directory, interfaces
+from metal.machine import boot_window, directory, interfaces
 from metal.machine.report import normal_mac
 
 BY_INTERFACE = "interface-mac"
@@ -43,6 +43,8 @@ class Tenant:
 
     claim_uid: str = ""
     boot_generation: int = 0
+    minimum_trust: str = field(default="", compare=False)
+    """The claim's spec.minimumBootTrust, which the window keeps once it is open."""
 
 
 OPERATOR = Tenant()
@@ -114,14 +116,19 @@ async def record_success(scope: Scope, claim: ServerClaim) -> Requeue | None:
         return unverified
     boot = ClaimBoot(
         claim_uid=window.claim_uid, image=window.image, ignition_secret=window.ignition_secret, booted_at=scope.now,
-        boot_generation=window.boot_generation,
+        boot_generation=window.boot_generation, method=window.method, trust=window.trust,
         requested_generation=booted.requested_generation if booted is not None else 0,
     )  # fmt: skip
     scope.set(tenancy=msgspec.structs.replace(scope.tenancy, boot=boot))
-    scope.record_event("Booted", f"the claim {key_of(claim)} booted {window.image}")
+    scope.record_event("Booted", f"the claim {key_of(claim)} booted {window.image} ({described(window)})")
     scope.set(boot_attempts=0)
     await scope.commit()
     return None
+
+
+def described(window: BootWindow) -> str:
+    """Method and trust of a boot, for messages."""
+    return f"method {window.method or Method.IPXE}, trust {window.trust or 'unknown'}"
 
 
 def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
@@ -129,24 +136,27 @@ def await_proof(scope: Scope, window: BootWindow) -> Requeue | None:
 
     Until then, a second request for the script contests the boot (`boot_window.serve_script`), and it starts again.
     """
-    if window.script_served_at is None or _is_leased(scope, window.client_address):
-        return None
-    until = window.script_served_at + timedelta(seconds=scope.settings.race_window)
-    if scope.now >= until:
+    left = boot_window.seconds_until_confirmed(window, scope.now, timedelta(seconds=scope.settings.race_window))
+    if not left or window.client_address in _leased(scope):
         return None
     return scope.wait(
         WaitFor.BOOT_CONFIRMATION,
         f"the boot to be verified: no DHCP lease shows that {window.client_address} is this machine, so a second "
         "client may still request the script; to avoid this wait, report the leases of hosts from the DHCP server",
-        until=until,
+        until=scope.now + timedelta(seconds=left),
     )
 
 
-def _is_leased(scope: Scope, address: str) -> bool:
+def has_lease(scope: Scope) -> bool:
+    """True when DHCP leased an address to a MAC address that the BMC shows, as far as leases are reported."""
+    return bool(_leased(scope))
+
+
+def _leased(scope: Scope) -> frozenset[str]:
     found = (e for mac in mac_index(scope.server) for e in scope.deps.endpoints.by_index(directory.BY_MAC, mac))
-    return address in directory.addresses(found)
+    return directory.addresses(found)
 
 
 def mac_index(server: Server) -> Iterable[str]:
-    """The MAC addresses that identify a server: those that its BMC shows, else those that were reported."""
-    return {mac for found in interfaces.identifying(server.status.network_interfaces) if (mac := normal_mac(found))}
+    """The MAC addresses that identify a server: those that its BMC shows."""
+    return {mac for found in interfaces.out_of_band(server.status.network_interfaces) if (mac := normal_mac(found))}

@@ -11,7 +11,7 @@ from metal.bmc.power import PowerState
 from metal.controllers.server import power
 from metal.controllers.server.bmc import inventory, reported_interfaces
 from metal.controllers.server.netboot import boot
-from metal.controllers.server.netboot.progress import has_succeeded
+from metal.controllers.server.netboot.progress import described, has_succeeded
 from metal.controllers.server.netboot.readiness import await_config
 from metal.controllers.server.reasons import ConditionType, Reason
 from metal.controllers.server.scope import Scope
@@ -20,6 +20,7 @@ from metal.controllers.server.tenancy.adoption import recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission, Where
+from metal.machine import architecture
 from metal.machine.report import known_drives, memory, storages
 
 
@@ -45,6 +46,7 @@ async def run(scope: Scope) -> Requeue:
         return foreign
     status = scope.status
     scope.set(
+        architecture=status.architecture or architecture.of_report(report),
         drives=known_drives(report, status.storages),
         storages=status.storages or storages(report),  # some BMCs report neither
         total_system_memory=status.total_system_memory or memory(report),
@@ -56,7 +58,9 @@ async def run(scope: Scope) -> Requeue:
     if outstanding is not None:
         return outstanding
     inventory.record(scope)
-    scope.condition(ConditionType.DISCOVERED, True, "ProbeReported", "the probe reported this machine's hardware")
+    window = scope.status.boot_window
+    how = f" ({described(window)})" if window is not None else ""
+    scope.condition(ConditionType.DISCOVERED, True, "ProbeReported", f"the probe reported this machine's hardware{how}")
     return scope.transition(State.AVAILABLE, "discovered; the server can be claimed")
 
 

@@ -6,12 +6,13 @@ wanted: when its pause is over the server returns there, and the next failure le
 network boots that failed stays.
 """
 
+from metal.api.claim import ServerClaim
 from metal.api.server import Failure, State
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server.bmc import failing
 from metal.controllers.server.bmc.bmc_errors import REFUSED
-from metal.controllers.server.netboot import readiness
+from metal.controllers.server.netboot import readiness, trust
 from metal.controllers.server.netboot.progress import belongs, tenant_of
 from metal.controllers.server.reasons import CONTACT, ConditionType, Operation, Reason, WaitFor, is_of_bmc, summary
 from metal.controllers.server.scope import Scope
@@ -39,15 +40,15 @@ async def run(scope: Scope) -> Requeue:
     system = await scope.observe(max_age=scope.settings.bmc_retry)
     if failure is None:
         return _resume(scope, start_over(scope), "the failure is unknown")
+    claim = await find_claim(scope) if _interrupted(failure) is State.RESERVED else None
     if _interrupted(failure) is State.RESERVED:
-        claim = await find_claim(scope)
         if claim is None:
             return _resume(scope, State.CLEANUP, "the claim no longer exists; the server is being cleaned up")
         if reimage.request_changed(scope, claim, failure):
             return _resume(scope, State.RESERVED, "the claim requests another network boot, or none any more")
     if is_of_bmc(failure.reason) and (reason := _operation_recovery(scope, failure, system)):
         return _resume(scope, _interrupted(failure), reason, attempts=scope.status.boot_attempts)
-    recovered = _recovery_reason(scope, failure, system)
+    recovered = _recovery_reason(scope, failure, system, claim)
     if recovered:
         return _resume(scope, _interrupted(failure), recovered)
     scope.condition(ConditionType.READY, False, failure.reason, failure.message)
@@ -72,8 +73,11 @@ def _operation_recovery(scope: Scope, failure: Failure, system: SystemInfo) -> s
     return "" if failing.seconds_left(scope, known) else f"{operation} is tried again"
 
 
-def _recovery_reason(scope: Scope, failure: Failure, system: SystemInfo) -> str:
+def _recovery_reason(scope: Scope, failure: Failure, system: SystemInfo, claim: ServerClaim | None) -> str:
     """Why the server may continue; empty if it may not."""
+    minimum = trust.required(scope, claim.spec.minimum_boot_trust if claim is not None else "")
+    if failure.reason == Reason.BOOT_TRUST_TOO_LOW:
+        return f"a network boot can have the trust {minimum}" if trust.is_reachable(scope, minimum) else ""
     in_maintenance = failure.state == State.MAINTENANCE
     config = scope.maintenance_config() if in_maintenance else scope.boot_config()
     if in_maintenance and maintenance.is_over(scope, failure.reason, system):

@@ -64,7 +64,7 @@ async def _network_boot(scope: Scope, claim: ServerClaim) -> Requeue:
         return unready
     if (owed := await owed_drives.before_claim_boot(scope)) is not None:
         return owed
-    tenant = Tenant(claim.metadata.uid, claim.spec.boot_generation)
+    tenant = Tenant(claim.metadata.uid, claim.spec.boot_generation, claim.spec.minimum_boot_trust)
     busy = await boot.network_boot(
         scope, config, Purpose.CLAIM, tenant=tenant, timeout=scope.settings.claim_boot_timeout
     )

@@ -17,10 +17,10 @@ from collections.abc import Iterable
 import msgspec
 import structlog
 
-from metal.api.boot_window import Phase, Purpose
+from metal.api.boot_window import Phase, Purpose, Trust
 from metal.api.names import OPERATION, RETRY
 from metal.api.sanitization import KnownDrive, OwedDrive, Policy
-from metal.api.server import State
+from metal.api.server import ServerStatus, State
 from metal.bmc.errors import BMCBusy, BMCError
 from metal.controllers.server.bmc import failing, inventory_summary
 from metal.controllers.server.reasons import ConditionType, Operation, WaitFor
@@ -79,7 +79,7 @@ async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
         failing.failed(scope, operation, exc.reason, exc)
         raise
     failing.succeeded(scope, operation)
-    return drives_in(inventory_summary.of_inventory(found, ())["storages"])
+    return drives_in(inventory_summary.of_inventory(found, ServerStatus())["storages"])
 
 
 async def before_erasure(scope: Scope, refused: Iterable[KnownDrive] = ()) -> Requeue | None:
@@ -193,14 +193,39 @@ async def settle(scope: Scope) -> None:
         _accept(scope, "an administrator accepted the sanitization failure")
     if result not in (Policy.CLEAR, Policy.PURGE):
         return
-    erased_here = non_unique.certain(scope, status.drives)
+    identified = await _identified(scope)
+    erased_here = non_unique.certain(scope, identified)
     for name in drive_search.records_of(scope, erased_here):
         await _settle(scope, name, erased_here)
+    _report_open(scope, [one for one in status.drives if one not in identified])
     if status.owed_drives:
         erased = tuple(msgspec.structs.replace(one, erased_at=one.erased_at or scope.now) for one in status.owed_drives)
         scope.set(owed_drives=erased)
         text = f"{_sentence(erased)}: erased (SanitizationEvidence {status.sanitization_evidence})"
         scope.condition(ConditionType.DRIVE_OWED, False, "Erased", text)
+
+
+async def _identified(scope: Scope) -> tuple[KnownDrive, ...]:
+    """The drives of which it is known that they are in this server: those that its BMC lists (only it names a slot).
+
+    What only a report names counts when the boot that reported had the trust OutOfBand: another machine on the boot
+    network could have named drives of any server.
+    """
+    drives, context = scope.status.drives, scope.context
+    evidence = await record.find(context.client, context.kinds, scope.status.sanitization_evidence)
+    if evidence is not None and evidence.spec.boot_trust == Trust.OUT_OF_BAND:
+        return drives
+    return tuple(one for one in drives if one.slot)
+
+
+def _report_open(scope: Scope, drives: list[KnownDrive]) -> None:
+    """Record an Event for records of other servers that stay open although a report says that the drive is erased."""
+    if names := drive_search.records_of(scope, drives):
+        text = (
+            f"SanitizationEvidence {', '.join(names)} stays open: its drive was erased according to the report, but "
+            "the BMC does not list it, and below the trust OutOfBand a report does not show which drives a server has"
+        )
+        scope.record_event("DriveNotIdentified", text[:_LONGEST], warning=True)
 
 
 async def _settle(scope: Scope, name: str, erased: Iterable[KnownDrive]) -> None:

@@ -8,9 +8,9 @@ is remembered; the window itself has the time of each step.
 from collections.abc import Callable
 from datetime import datetime
 
-from metal.api.boot_window import BootWindow, Phase
+from metal.api.boot_window import BootWindow, Method, Phase
 from metal.api.server import Server
-from metal.controllers.shared.metrics.metrics import BOOT_METHOD, Metrics
+from metal.controllers.shared.metrics.metrics import NO_TRUST, Metrics
 from metal.kube.cache.informer import Informer
 
 _RUNNING = (Phase.OPEN, Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED)
@@ -24,7 +24,7 @@ def observe_boots(servers: Informer[Server], metrics: Metrics, acting: Callable[
             return
         window, result = new.status.boot_window, result_of(old, new)
         if window is not None and result:
-            metrics.boots.labels(window.purpose, BOOT_METHOD, result).inc()
+            metrics.boots.labels(window.purpose, window.method or Method.IPXE, window.trust or NO_TRUST, result).inc()
             if result == "succeeded":
                 _observe_phases(metrics, window)
 

@@ -2,9 +2,8 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from metal.api.boot_window import Purpose
+from metal.api.boot_window import Method, Purpose, Trust
 from metal.api.sanitization import Policy, SanitizationEvidence
-from metal.bmc.boot import BootTarget
 
 METHODS = frozenset({
     "ATASanitizeBlockErase", "ATASanitizeCryptoScramble", "ATASanitizeOverwrite", "ATASecurityErase",
@@ -13,8 +12,8 @@ METHODS = frozenset({
     "SCSISanitizeCryptoErase", "SCSISanitizeOverwrite",
 })  # fmt: skip
 """Methods of the probe. A report may contain any text, and each value of a label costs memory for ever."""
-BOOT_METHOD = str(BootTarget.PXE)
-"""How every network boot starts: with the override that the Server controller sets."""
+NO_TRUST = "none"
+"""The label trust of a boot that served no script."""
 BOOT_RESULTS = ("succeeded", "failed", "contested", "cancelled")
 _STATE_SECONDS = (1, 10, 30, 60, 300, 900, 3600, 4 * 3600, 86_400, 7 * 86_400, 30 * 86_400)
 _BOOT_SECONDS = (1, 5, 10, 30, 60, 120, 300, 600, 1200, 1800, 3600)
@@ -36,8 +35,9 @@ class Metrics:
         self.boots = Counter(
             "metal_boots_total",
             "Network boots that ended. purpose: Discovery, Claim, Maintenance or Sanitization; result: succeeded, "
-            "failed, contested (two parties asked for the same boot) or cancelled (no longer needed).",
-            ["purpose", "method", "result"], registry=registry,
+            "failed, contested (two parties asked for the same boot) or cancelled (no longer needed); method: IPXE; "
+            "trust: OutOfBand, Lease, FirstRequest, or none when no script was served.",
+            ["purpose", "method", "trust", "result"], registry=registry,
         )  # fmt: skip
         self.boot_seconds = Histogram(
             "metal_boot_phase_seconds",
@@ -71,7 +71,8 @@ class Metrics:
         """Series that alerts watch start at 0: the first failure is an increase only when there was a value before."""
         for purpose in Purpose:
             for result in BOOT_RESULTS:
-                self.boots.labels(purpose.value, BOOT_METHOD, result)
+                for trust in (NO_TRUST, *Trust):
+                    self.boots.labels(purpose.value, Method.IPXE.value, str(trust), result)
         for policy in (Policy.CLEAR, Policy.PURGE):
             for result in ("succeeded", "failed"):
                 self.sanitizations.labels(policy.value, result)
