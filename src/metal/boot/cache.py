@@ -225,8 +225,8 @@ class BlobCache:
             self._remove(digest)
         if self.bytes + wanted > self._limit and wanted:
             problem = (
-                f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use: raise "
-                "registries.cacheSize, or delete claims"
+                f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use: "
+                "raise registries.cacheSize, or delete claims"
             )
             raise ImageError("CacheFull", problem, transient=True)
 
