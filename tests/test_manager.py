@@ -35,12 +35,12 @@ registries:
         manager = Manager(Parts(api, RedfishPool(), parse(text, "f"), PrefixFile(), tmp_path / "images"))
         await manager.images.start()
         with pytest.raises(ImageError, match="the Secret site/credentials does not exist"):
-            await manager.images.resolve(f"{registry.name}/os:1")
+            await manager.images.resolve(f"{registry.name}/os:1", "amd64")
         config = json.dumps({"auths": {registry.name: {"auth": basic(registry.account)[6:]}}})
         data = {".dockerconfigjson": base64.b64encode(config.encode()).decode()}
         await api.create(SECRET, {"metadata": {"name": "credentials", "namespace": "other"}, "data": data})
         await api.create(SECRET, {"metadata": {"name": "credentials", "namespace": "site"}, "data": data})
         fresh = Manager(Parts(api, RedfishPool(), parse(text, "f"), PrefixFile(), tmp_path / "images"))
-        assert (await fresh.images.resolve(f"{registry.name}/os:1")).pinned.digest == digest
+        assert (await fresh.images.resolve(f"{registry.name}/os:1", "amd64")).pinned.digest == digest
         for each in (manager, fresh):
             await each.images.aclose()

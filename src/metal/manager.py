@@ -18,7 +18,7 @@ from metal.bmc.pool import Pool
 from metal.bmc.shell import Shell
 from metal.bmc.ssh import SSHShell
 from metal.boot.cache import BlobCache
-from metal.boot.images import Images, RegistryImages
+from metal.boot.images import Images, Quota, RegistryImages
 from metal.boot.registry.credentials import AuthFile, CredentialSource
 from metal.boot.registry_client import RegistryClient
 from metal.config import Config, shared_options
@@ -194,14 +194,16 @@ class Manager:
         return BootSettings(
             base_url=config.boot_url, cache=self.parts.image_cache, cache_bytes=config.registries.cache_size,
             race_window=config.timeouts.race_window, butane=config.boot.butane, ipxe=Path(config.boot.ipxe_folder),
+            architecture=config.boot.default_architecture,
         )  # fmt: skip
 
     def _images(self) -> ImageSource:
         if self.parts.images is not None:
             return self.parts.images
         config, parts = self.config, self.parts
+        quota = Quota(config.registries.namespace_quota, frozenset((config.namespace,)))
         remote = parts.remote or RegistryClient(config.registry_settings(), credentials=self._registry_credentials())
-        return RegistryImages(remote, BlobCache(parts.image_cache, config.registries.cache_size, parts.registry))
+        return RegistryImages(remote, BlobCache(parts.image_cache, config.registries.cache_size, parts.registry), quota)
 
     def _registry_credentials(self) -> list[CredentialSource]:
         listed, found = self.config.registries, list[CredentialSource]()

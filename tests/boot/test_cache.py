@@ -1,9 +1,13 @@
 """The blob cache."""
 
 import asyncio
+import errno
+import os
+import shutil
 import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -242,3 +246,43 @@ async def test_hits_misses_and_downloads_are_counted(tmp_path: Path) -> None:
     assert value("metal_image_downloads_total", {"result": "failed"}) == 1
     assert value("metal_image_downloaded_bytes_total") == 11
     assert value("metal_image_cache_bytes") == 11
+
+
+@pytest.mark.parametrize("free", [0, 11])
+async def test_a_full_disk_removes_what_nobody_needs_and_else_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, free: int
+) -> None:
+    """The error is transient and names the folder; the blob is downloaded once there is space."""
+    cache = await make(tmp_path)
+    await cache.ensure(blob(b"needed"), opened(Source(b"needed")))
+    await cache.ensure(blob(b"unneeded"), opened(Source(b"unneeded")))
+    cache.hold("me", [digest(b"needed")])
+    space = SimpleNamespace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: space)
+    source = Source(b"a long blob of twenty")
+    with pytest.raises(ImageError, match=f"the disk of the image cache .{tmp_path}. is full: 21 bytes") as caught:
+        await cache.ensure(blob(b"a long blob of twenty"), opened(source))
+    assert (caught.value.reason, caught.value.transient) == ("DiskFull", True)
+    assert cache.has(digest(b"needed"))
+    assert not cache.has(digest(b"unneeded"))
+    assert source.opened == 0
+    space.free = 21
+    await cache.ensure(blob(b"a long blob of twenty"), opened(source))
+
+
+async def test_a_disk_that_becomes_full_during_a_download_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No unfinished file stays."""
+    cache = await make(tmp_path)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", _no_space)
+        with pytest.raises(ImageError, match="is full") as caught:
+            await cache.ensure(blob(b"hello"), opened(Source(b"hello")))
+    assert caught.value.reason == "DiskFull"
+    assert leftovers(tmp_path) == []
+    await cache.ensure(blob(b"hello"), opened(Source(b"hello")))
+
+
+def _no_space(_: int) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")

@@ -1,6 +1,7 @@
 """Images from a registry to local files, over sockets on loopback."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from metal.boot.cache import BlobCache
 from metal.boot.errors import ImageError
-from metal.boot.images import RegistryImages
+from metal.boot.images import Quota, RegistryImages
 from metal.boot.plan import Blob
 from metal.boot.registry.settings import RegistryClientSettings
 from metal.boot.registry_client import RegistryClient
@@ -34,21 +35,38 @@ async def images(registry: Registry, tmp_path: Path) -> AsyncIterator[RegistryIm
     await made.aclose()
 
 
-def make(registry: Registry, folder: Path, architecture: str = "amd64", **more: Any) -> RegistryImages:
+def make(registry: Registry, folder: Path, quota: Quota | None = None, **more: Any) -> RegistryImages:
     settings = RegistryClientSettings(allowed=(), insecure=(registry.name,), **more)
-    return RegistryImages(RegistryClient(settings), BlobCache(folder, 10**8), architecture)
+    return RegistryImages(RegistryClient(settings), BlobCache(folder, 10**8), quota)
 
 
-async def reason(images: RegistryImages, reference: str) -> ImageError:
+async def reason(images: RegistryImages, reference: str, architecture: str = "amd64") -> ImageError:
     with pytest.raises(ImageError) as caught:
-        await images.resolve(reference)
+        await images.resolve(reference, architecture)
     return caught.value
+
+
+def _nested(registry: Registry, depth: int) -> None:
+    """An index in an index …, `depth` of them, around an image."""
+    found = registry.os_image(tag="")
+    for level in range(depth):
+        body = {"schemaVersion": 2, "manifests": [found], "annotations": {"level": str(level)}}
+        found = registry.put(body, oci.INDEX, "x")
+
+
+def _wide(registry: Registry, count: int) -> None:
+    """An index of so many indexes without an image."""
+    found = [
+        registry.put({"schemaVersion": 2, "manifests": [], "annotations": {"number": str(number)}}, oci.INDEX)
+        for number in range(count)
+    ]
+    registry.put({"schemaVersion": 2, "manifests": found}, oci.INDEX, "x")
 
 
 async def test_a_manifest_is_resolved_and_pinned(registry: Registry, images: RegistryImages) -> None:
     """Kernel, initramfs and the command line of its config; the reference becomes a digest."""
     manifest = registry.os_image(tag="1")
-    image = await images.resolve(f"{registry.name}/os/probe:1")
+    image = await images.resolve(f"{registry.name}/os/probe:1", "amd64")
     assert image.pinned.digest == manifest["digest"]
     assert image.parts.kernel.digest == oci.digest(KERNEL)
     assert image.parts.initramfs.digest == oci.digest(INITRAMFS)
@@ -60,7 +78,7 @@ async def test_an_index_is_resolved_for_the_architecture(registry: Registry, ima
     """OCI indexes and Docker manifest lists."""
     amd, arm = registry.os_image(tag=""), registry.os_image(tag="", kernel=b"arm kernel")
     registry.index({"arm64": arm, "amd64": amd}, tag="2", type=type)
-    assert (await images.resolve(f"{registry.name}/os:2")).pinned.digest == amd["digest"]
+    assert (await images.resolve(f"{registry.name}/os:2", "amd64")).pinned.digest == amd["digest"]
 
 
 async def test_garden_linux_is_found_by_its_annotation(registry: Registry, images: RegistryImages) -> None:
@@ -71,9 +89,66 @@ async def test_garden_linux_is_found_by_its_annotation(registry: Registry, image
     notes = {"cname": "metal_pxe-amd64", "architecture": "amd64"}
     entries = [other | {"platform": {"architecture": "amd64"}}, wanted | {"annotations": notes}]
     registry.put({"schemaVersion": 2, "manifests": entries}, oci.INDEX, "gl")
-    image = await images.resolve(f"{registry.name}/gardenlinux:gl")
+    image = await images.resolve(f"{registry.name}/gardenlinux:gl", "amd64")
     assert image.pinned.digest == wanted["digest"]
     assert image.parts.squashfs is not None
+
+
+async def test_nested_indexes_are_searched_for_the_architecture(registry: Registry, images: RegistryImages) -> None:
+    """Indexes without a platform, too; the first one has nothing for amd64, and is read once."""
+    amd, arm = registry.os_image(tag=""), registry.os_image(tag="", kernel=b"arm kernel")
+    only_arm, both = registry.index({"arm64": arm}, tag=""), registry.index({"arm64": arm, "amd64": amd}, tag="")
+    proof = registry.blob(b"{}", oci.MANIFEST) | {"platform": {"architecture": "unknown", "os": "unknown"}}
+    entries = [proof, only_arm, only_arm, both | {"platform": {"architecture": "amd64", "os": "linux"}}]
+    registry.put({"schemaVersion": 2, "manifests": [only_arm, only_arm, *entries]}, oci.INDEX, "n")
+    assert (await images.resolve(f"{registry.name}/os:n", "amd64")).pinned.digest == amd["digest"]
+    registry.put({"schemaVersion": 2, "manifests": [only_arm, only_arm]}, oci.INDEX, "a")
+    with pytest.raises(ImageError, match="no part for amd64; it offers arm64"):
+        await images.resolve(f"{registry.name}/os:a", "amd64")
+    assert registry.asked(only_arm["digest"]) == 1
+
+
+async def test_one_reference_is_another_image_on_another_architecture(
+    registry: Registry, images: RegistryImages
+) -> None:
+    """Requests in progress are not shared between architectures; each result stays with its own."""
+    amd, arm = registry.os_image(tag=""), registry.os_image(tag="", kernel=b"arm kernel")
+    index = registry.index({"x86_64": amd, "arm64": arm}, tag="2")
+    for reference in ("os:2", f"os@{index['digest']}"):
+        found = await asyncio.gather(
+            *(images.resolve(f"{registry.name}/{reference}", name) for name in ("amd64", "arm64"))
+        )
+        assert [image.pinned.digest for image in found] == [amd["digest"], arm["digest"]]
+
+
+@pytest.mark.parametrize(
+    ("media_type", "config", "refused"),
+    [
+        ("application/vnd.oci.image.config.v1+json", {"architecture": "amd64", "os": "linux"}, "amd64"),
+        ("application/vnd.docker.container.image.v1+json", {"architecture": "x86_64"}, "amd64"),
+        ("application/vnd.ironcore.image.config.v1+json", {"architecture": "amd64", "commandLine": "a"}, "amd64"),
+        ("application/vnd.ironcore.image.config.v1+json", {"architecture": "arm64"}, ""),
+        ("application/vnd.ironcore.image.config.v1+json", {"commandLine": "a"}, ""),
+        ("application/vnd.oci.empty.v1+json", {"architecture": "amd64"}, ""),
+    ],
+)
+async def test_a_manifest_that_names_another_architecture_is_refused(
+    registry: Registry, images: RegistryImages, media_type: str, config: dict[str, str], refused: str
+) -> None:
+    """Also when it was resolved before, by its digest; what names none is accepted, as is what was chosen before."""
+    body = json.loads(registry.manifests[registry.os_image(tag="")["digest"]][1])
+    body["config"] = registry.blob(json.dumps(config).encode(), media_type)
+    made = registry.put(body, oci.MANIFEST, "1")
+    for reference in ("os:1", f"os@{made['digest']}", "os:1"):
+        if refused:
+            assert str(await reason(images, f"{registry.name}/{reference}", "arm64")) == (
+                f"the image has no part for arm64; it offers {refused}"
+            )
+        else:
+            await images.resolve(f"{registry.name}/{reference}", "arm64")
+        await images.resolve(f"{registry.name}/os@{made['digest']}", "arm64", pinned=True)
+    registry.index({"arm64": made}, tag="i")
+    assert (await images.resolve(f"{registry.name}/os:i", "arm64")).pinned.digest == made["digest"], "the index decides"
 
 
 async def test_an_images_own_uki_is_recognized_and_opened(registry: Registry, images: RegistryImages) -> None:
@@ -82,7 +157,7 @@ async def test_an_images_own_uki_is_recognized_and_opened(registry: Registry, im
     layers = [registry.blob(content, f"{IRONCORE}.{name}") for name, content in names.items()]
     registry.manifest(layers, tag="uki")
 
-    image = await images.resolve(f"{registry.name}/os:uki")
+    image = await images.resolve(f"{registry.name}/os:uki", "amd64")
 
     assert image.parts.uki is not None
     assert image.parts.uki not in image.parts.blobs
@@ -93,19 +168,21 @@ async def test_an_images_own_uki_is_recognized_and_opened(registry: Registry, im
 async def test_a_docker_manifest_without_a_config_of_ours_has_no_command_line(
     registry: Registry, images: RegistryImages
 ) -> None:
-    """Only the config media type of OS images is read."""
+    """That of a container image names the architecture only."""
     layers = [registry.blob(KERNEL, f"{IRONCORE}.kernel"), registry.blob(INITRAMFS, f"{IRONCORE}.initramfs")]
     config = registry.blob(b"{}", "application/vnd.docker.container.image.v1+json")
     body = {"schemaVersion": 2, "mediaType": oci.DOCKER_MANIFEST, "layers": layers, "config": config}
     registry.put(body, oci.DOCKER_MANIFEST, "d")
-    assert (await images.resolve(f"{registry.name}/os:d")).command_line == ""
+    assert (await images.resolve(f"{registry.name}/os:d", "amd64")).command_line == ""
 
 
 @pytest.mark.parametrize(
     ("build", "expected", "says"),
     [
         (lambda r: r.index({"arm64": r.os_image(tag="")}, tag="x"), "ArchitectureMissing", "it offers arm64"),
-        (lambda r: r.index({"amd64": r.index({}, tag="")}, tag="x"), "ManifestInvalid", "another index"),
+        (lambda r: r.index({"amd64": r.index({}, tag="")}, tag="x"), "ArchitectureMissing", "offers amd64"),
+        (lambda r: _nested(r, 6), "ManifestInvalid", "nested more than 4 deep"),
+        (lambda r: _wide(r, 20), "ManifestInvalid", "more than 16 of them"),
         (lambda r: r.manifest([], tag="x"), "NotBootable", "no kernel layer"),
         (lambda r: r.manifest([r.blob(b"k", f"{IRONCORE}.kernel")], tag="x"), "NotBootable", "initramfs"),
         (lambda r: r.put([], oci.MANIFEST, "x"), "ManifestInvalid", "not valid"),
@@ -200,7 +277,7 @@ async def test_an_anonymous_token_is_fetched_once_and_used(registry: Registry, i
     """The Bearer flow: challenge, token, repetition; later requests use the token at once."""
     registry.token = "t0ken"
     registry.os_image(tag="1")
-    image = await images.resolve(f"{registry.name}/team/os:1")
+    image = await images.resolve(f"{registry.name}/team/os:1", "amd64")
     await images.open(image.plan(ignition=True).kernel)
     (asked,) = [path for path in registry.requests if path.startswith("/token")]
     assert "scope=repository:team/os:pull" in asked
@@ -212,7 +289,7 @@ async def test_a_token_stays_with_the_registry_that_it_is_for(registry: Registry
     """A redirect to another host does not carry it."""
     registry.token = "t0ken"
     registry.os_image(tag="1")
-    image = await images.resolve(f"{registry.name}/os:1")
+    image = await images.resolve(f"{registry.name}/os:1", "amd64")
     async with oci.running() as elsewhere:
         elsewhere.blobs = dict(registry.blobs)
         registry.faults.redirect = f"http://{elsewhere.name}/cdn"
@@ -229,7 +306,7 @@ async def test_a_registry_that_points_nowhere_is_an_error_of_the_image(
 ) -> None:
     """An invalid redirect or token URL becomes an ImageError, and no other exception."""
     registry.os_image(tag="1")
-    image = await images.resolve(f"{registry.name}/os:1")
+    image = await images.resolve(f"{registry.name}/os:1", "amd64")
     registry.faults.redirect = place
     with pytest.raises(ImageError) as caught:
         await images.open(image.plan(ignition=True).kernel)
@@ -244,7 +321,7 @@ async def test_a_redirect_within_the_registry_is_followed(registry: Registry, im
     """Registries store blobs under other paths."""
     registry.os_image(tag="1")
     registry.faults.redirect = f"http://{registry.name}/cdn"
-    image = await images.resolve(f"{registry.name}/os:1")
+    image = await images.resolve(f"{registry.name}/os:1", "amd64")
     assert (await images.open(image.plan(ignition=True).kernel)).read_bytes() == KERNEL
 
 
@@ -252,7 +329,7 @@ async def test_a_hundred_askers_cause_one_download(registry: Registry, images: R
     """Of the manifest and of each blob."""
     registry.os_image(tag="1")
     registry.faults.pause = 0.05
-    found = await asyncio.gather(*(images.resolve(f"{registry.name}/os:1") for _ in range(100)))
+    found = await asyncio.gather(*(images.resolve(f"{registry.name}/os:1", "amd64") for _ in range(100)))
     paths = await asyncio.gather(*(images.open(image.plan(ignition=True).initramfs) for image in found))
     assert registry.asked("manifests") == 1
     assert registry.asked(oci.digest(INITRAMFS)) == 1
@@ -273,7 +350,7 @@ async def test_a_blob_that_arrives_damaged_is_not_served(
 ) -> None:
     """The next attempt may succeed."""
     registry.os_image(tag="1")
-    kernel = (await images.resolve(f"{registry.name}/os:1")).plan(ignition=True).kernel
+    kernel = (await images.resolve(f"{registry.name}/os:1", "amd64")).plan(ignition=True).kernel
     setattr(registry.faults, fault, 502 if fault == "status" else True)
     with pytest.raises(ImageError) as caught:
         await images.open(kernel)
@@ -285,7 +362,7 @@ async def test_a_blob_that_arrives_damaged_is_not_served(
 async def test_prefetching_tells_progress_and_wakes_when_done(registry: Registry, images: RegistryImages) -> None:
     """Complete means that every blob is local; the registry is not needed any more."""
     registry.os_image(tag="1")
-    image = await images.resolve(f"{registry.name}/os:1")
+    image = await images.resolve(f"{registry.name}/os:1", "amd64")
     woken = asyncio.Event()
     assert not images.prefetch("me", image, woken.set).complete
     while not images.prefetch("me", image, woken.set).complete:
@@ -299,7 +376,7 @@ async def test_prefetching_tells_progress_and_wakes_when_done(registry: Registry
 async def test_every_owner_hears_of_a_failed_download(registry: Registry, images: RegistryImages) -> None:
     """Once for each owner; then the download starts again."""
     registry.os_image(tag="1")
-    image = await images.resolve(f"{registry.name}/os:1")
+    image = await images.resolve(f"{registry.name}/os:1", "amd64")
     registry.faults.status = 500
     ended = asyncio.Semaphore(0)
     for owner in ("a", "b"):
@@ -316,6 +393,25 @@ async def test_a_layer_of_another_image_is_not_opened(registry: Registry, images
     """A URL that combines two images finds nothing."""
     registry.os_image(tag="1")
     other = registry.os_image(tag="2", kernel=b"other kernel")
-    plan = (await images.resolve(f"{registry.name}/os@{other['digest']}")).plan(ignition=True)
+    plan = (await images.resolve(f"{registry.name}/os@{other['digest']}", "amd64")).plan(ignition=True)
     with pytest.raises(ImageError, match="no layer"):
         await images.open(replace(plan.kernel, digest=oci.digest(KERNEL)))
+
+
+async def test_the_images_of_a_namespace_stay_within_its_quota(registry: Registry, tmp_path: Path) -> None:
+    """What several owners need counts once; further images wait until a claim is gone; other namespaces are served."""
+    registry.os_image(tag="1")
+    registry.os_image(tag="2", kernel=b"another kernel")
+    made = make(registry, tmp_path, quota=Quota(len(KERNEL) + len(INITRAMFS), frozenset({"metal-system"})))
+    await made.start()
+    one, two = [await made.resolve(f"{registry.name}/os:{tag}", "amd64") for tag in "12"]
+    assert made.prefetch("team/a", one, lambda: None).failure is None
+    assert made.prefetch("team/b", one, lambda: None).failure is None
+    failure = made.prefetch("team/c", two, lambda: None).failure
+    assert failure is not None
+    assert (failure.reason, failure.transient) == ("QuotaExceeded", True)
+    assert "the images of namespace team need" in str(failure)
+    for elsewhere in ("other/c", "metal-system/c", "team/a"):
+        made.release("team/b")
+        assert made.prefetch(elsewhere, two, lambda: None).failure is None
+    await made.aclose()

@@ -57,6 +57,8 @@ def test_config_check_accepts_a_valid_file(tmp_path: Path) -> None:
         (("up", "--config", "/nonexistent.yaml"), "cannot be read"),
         (("lease-hook", "steal", "a", "b"), "use add, old or del"),
         (("nonsense",), "No such command"),
+        (("--kubeconfig", "x", "nonsense"), "No such command"),
+        (("--kubeconfig", "x", "up"), "metalctl up has no option --kubeconfig"),
         (("up", "--boot-listen", "0.0.0.0:8082"), "set advertise.boot"),
         (("up", "--api-group", "foo"), "write a DNS name in lower case with a dot"),
         (("up", "--api-group", "Metal.OpenKCM.dev"), "--api-group"),
@@ -78,6 +80,16 @@ def test_status_without_a_control_plane_says_how_to_start_one(tmp_path: Path) ->
     code, text = run("status", "--kubeconfig", str(tmp_path / "none"))
     assert code == 1
     assert "metalctl up" in text
+
+
+@pytest.mark.parametrize("command", [("status",), ("power", "status"), ("evidence", "list"), ("manager",)])
+def test_the_kubeconfig_may_stand_before_the_command(command: tuple[str, ...], tmp_path: Path) -> None:
+    """As with kubectl; one after the command takes precedence."""
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    code, text = run("--kubeconfig", first, *command)
+    assert (code != 0, first in "".join(text.split())) == (True, True), text
+    code, text = run("--kubeconfig", first, *command, "--kubeconfig", second)
+    assert (code != 0, second in "".join(text.split()), first in text) == (True, True, False), text
 
 
 def test_other_calls_of_dnsmasq_are_ignored() -> None:

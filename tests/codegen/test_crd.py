@@ -196,7 +196,7 @@ def test_names_scopes_and_categories_are_those_of_the_go_operator() -> None:
 
 def test_columns_of_the_reference_keep_names_order_and_priorities() -> None:
     """Scripts that cut columns out of `kubectl get` find the reference's, in its order."""
-    ours = {"Since", "Waiting-For", "Erased", "Time-Left"}
+    ours = {"Since", "Waiting-For", "Erased", "Time-Left", "Architecture"}
     shown = {
         kind.kind: [(c.name, c.priority) for c in kind.columns if c.name not in ours] for kind in kinds().all()
     }  # fmt: skip

@@ -113,6 +113,35 @@ def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
     assert not windows.is_repeat(None, NOW, receipt)
 
 
+def test_the_token_of_the_image_is_valid_as_long_as_the_boot() -> None:
+    """After the Ignition and after the success, until the window expires; not once the boot is closed or contested."""
+    window = windows.serve_script(opened(), NOW, token="script", image_token="image", client=C, lease_known=False)
+    fetched = windows.serve_ignition(window, NOW, token="script", report_token="report", client=C)
+    done = windows.accept_report(fetched, NOW, token="report")
+    for valid in (window, fetched, done, windows.succeed(window)):
+        assert windows.check_image_token(valid, NOW, "image") is valid
+        for wrong in ("report", "other", ""):
+            with pytest.raises(Refused):
+                windows.check_image_token(valid, NOW, wrong)
+        with pytest.raises(Refused):
+            windows.check_image_token(valid, valid.expires_at, "image")
+    assert windows.check_image_token(window, NOW, "script") is window
+    for over in (opened(), None, windows.close(done), windows.contest(done), windows.close(window)):
+        for token in ("image", "script", ""):
+            with pytest.raises(Refused):
+                windows.check_image_token(over, NOW, token)
+
+
+def test_the_token_of_the_image_gets_no_ignition_and_reports_nothing() -> None:
+    """It is in the command line of the kernel, which every process of the machine can read."""
+    window = windows.serve_script(opened(), NOW, token="script", image_token="image", client=C, lease_known=False)
+    with pytest.raises(Refused):
+        windows.serve_ignition(window, NOW, token="image", report_token="report", client=C)
+    fetched = windows.serve_ignition(window, NOW, token="script", report_token="report", client=C)
+    with pytest.raises(Refused):
+        windows.accept_report(fetched, NOW, token="image")
+
+
 def test_the_ignition_is_served_again_for_a_short_time() -> None:
     """Token and address must be the same; the period begins with the first answer; older report tokens are invalid."""
     first = windows.serve_ignition(served(), NOW, token="script", report_token="one", client=C)

@@ -68,13 +68,17 @@ class Shelf:
     failure: ImageError | None = None
     local: bool = True
     resolved: list[str] = field(default_factory=list)
+    architectures: list[str] = field(default_factory=list)
+    pinned: list[bool] = field(default_factory=list)
     held: dict[str, tuple[str, ...]] = field(default_factory=dict)
     wakers: list[Callable[[], None]] = field(default_factory=list)
     using: int = 0
     open_delay: Callable[[], Any] | None = None
 
-    async def resolve(self, reference: str, *, pinned: bool = False) -> Image:
+    async def resolve(self, reference: str, architecture: str, *, pinned: bool = False) -> Image:
         self.resolved.append(reference)
+        self.architectures.append(architecture)
+        self.pinned.append(pinned)
         if self.failure is not None:
             raise self.failure
         return self.found
@@ -147,7 +151,7 @@ class World:
         )
         config = await self.api.get(self.kinds.boot_config, "sbc", "ns")
         plan = image().plan(ignition=ignition)
-        child = desired(config, await self.server(), plan, self.settings.base_url, self.kinds)
+        child = desired(config, await self.server(), plan, self.settings.base_url, self.kinds, "amd64")
         await self.api.create(self.kinds.ipxe, {**child, "status": {"state": "Ready"}})
 
     async def open(self, purpose: str = "Discovery", **more: Any) -> None:

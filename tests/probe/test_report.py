@@ -24,6 +24,7 @@ def test_the_report_of_a_known_machine_is_the_known_report(tmp_path: Path) -> No
         0,
         addresses=lambda: {"enp1s0f0": ["10.0.0.7"]},
         driver=machines.SilentDriver(),
+        architecture=lambda: "x86_64",
     )
 
     data = report.gather(chosen, wall=lambda: 1_700_000_000.0)

@@ -147,7 +147,7 @@ ROWS = (
     *at("discovery", "disk full", inject=FULL, disk=True, minutes=5, reports=AGAIN, also=_is_refused),
     *at("inventory", "quota for Secrets", inject=QUOTA, shaky=True,
         reports="Reconciled=False Forbidden, Event Forbidden, Reconciled=True Reconciled",
-        message="exceeded quota … It is repeated until it succeeds"),
+        message="Forbidden, HTTP status 403 … It is repeated until it succeeds"),
     *at("claim boot erasure", "clock set back", inject=BACK, minutes=10, end=End.COMPLETES),
     *at(EACH, "manager killed", inject=KILLED, minutes=5),
     *at(BUSY, "manager killed repeatedly", inject=KILLED_AGAIN, minutes=5),

@@ -5,8 +5,9 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.sim.failing import ERASED, FIRST_REQUEST, FailingPlane
+from tests.sim.failing import ERASED, FIRST_REQUEST, FailingPlane, nothing
 from tests.sim.failures import check, live
+from tests.sim.plane import KINDS
 from tests.sim.rows import AGAIN, OPEN, SCRIPT, SILENT, STARTED, End, Fault, Row, at, attempts
 
 pytestmark = [pytest.mark.looptime, pytest.mark.life]
@@ -62,6 +63,22 @@ async def _boots_its_disk(world: FailingPlane) -> None:
     assert world.machine.state.os.kind == "disk"
 
 
+async def _hide_processors(world: FailingPlane) -> None:
+    world.machine.hardware = world.machine.hardware.with_arm()
+    world.machine.faults.switch("hides_processors")
+
+
+async def _label(world: FailingPlane) -> None:
+    (server,) = await world.servers()
+    body = {"metadata": {"labels": {KINDS.key("architecture"): "arm64"}}}
+    await world.client.patch(KINDS.server, server.metadata.name, body)
+
+
+UNNAMED = Fault(
+    nothing, _label, prepare=_hide_processors,
+    what="The BMC of a machine with arm64 processors lists none, so that it is booted for amd64.",
+    remedy="Set the label `metal.ironcore.dev/architecture=arm64` of the Server, or `boot.defaultArchitecture`.",
+)  # fmt: skip
 LOSES_POWER = Fault(_lose_power, what="The machine goes off.")
 BUTTON = Fault(_press_power_button, what="The power button of an Available server is pressed.")
 ASKS = Fault(_ask_for_its_boot, what="Another machine asks for this machine's boot script and Ignition.")
@@ -76,6 +93,7 @@ DONE = End.COMPLETES
 ROWS = (
     *attempts("never_starts", "enrolment ProbeReport, claim ClaimBoot, release Sanitization", message=OPEN),
     *attempts("boots_disk", "claim ClaimBoot", message=OPEN),
+    *attempts("hides_processors", "enrolment ProbeReport", inject=UNNAMED, message=SCRIPT),
     *attempts("dies_after_script", "claim ClaimBoot, release Sanitization", message=SCRIPT),
     *attempts("never_reports", "enrolment ProbeReport", message=STARTED),
     *attempts("never_reports", "release Sanitization", message=SILENT),

@@ -123,10 +123,10 @@ async def images(foreign: Foreign, tmp_path: Path) -> AsyncIterator[RegistryImag
 async def test_an_image_comes_from_a_real_registry(foreign: Foreign, images: RegistryImages) -> None:
     """By tag and by digest; every byte is equal."""
     pushed = await foreign.image("1.0")
-    image = await images.resolve(f"{foreign.name}/team/os:1.0")
+    image = await images.resolve(f"{foreign.name}/team/os:1.0", "amd64")
     assert image.pinned.digest == pushed["digest"]
     assert image.command_line == "console=ttyS0"
-    plan = (await images.resolve(f"{foreign.name}/team/os@{pushed['digest']}")).plan(ignition=True)
+    plan = (await images.resolve(f"{foreign.name}/team/os@{pushed['digest']}", "amd64")).plan(ignition=True)
     assert (await images.open(plan.kernel)).read_bytes() == KERNEL
     assert (await images.open(plan.initramfs)).read_bytes() == INITRAMFS
 
@@ -141,11 +141,11 @@ async def test_an_index_of_a_real_registry_is_resolved(
         entry | {"platform": {"architecture": arch, "os": "linux"}} for arch, entry in (("arm64", arm), ("amd64", amd))
     ]
     await foreign.put({"schemaVersion": 2, "mediaType": index, "manifests": entries}, index, "multi")
-    image = await images.resolve(f"{foreign.name}/team/os:multi")
+    image = await images.resolve(f"{foreign.name}/team/os:multi", "amd64")
     assert image.pinned.digest == amd["digest"]
     await foreign.put({"schemaVersion": 2, "mediaType": index, "manifests": entries[:1]}, index, "arm")
     with pytest.raises(ImageError, match="it offers arm64"):
-        await images.resolve(f"{foreign.name}/team/os:arm")
+        await images.resolve(f"{foreign.name}/team/os:arm", "amd64")
 
 
 async def test_what_a_real_registry_does_not_have_is_not_found(foreign: Foreign, images: RegistryImages) -> None:
@@ -153,7 +153,7 @@ async def test_what_a_real_registry_does_not_have_is_not_found(foreign: Foreign,
     await foreign.image("1.0")
     for reference in ("team/os:none", "team/none:1", f"team/os@{digest(b'none')}"):
         with pytest.raises(ImageError) as caught:
-            await images.resolve(f"{foreign.name}/{reference}")
+            await images.resolve(f"{foreign.name}/{reference}", "amd64")
         assert (caught.value.reason, caught.value.transient) == ("ImageNotFound", False)
 
 
@@ -162,7 +162,7 @@ async def test_a_real_registry_may_go_away_once_the_image_is_here(
 ) -> None:
     """Downloaded files are served from the disk."""
     await foreign.image("1.0")
-    plan = (await images.resolve(f"{foreign.name}/team/os:1.0")).plan(ignition=True)
+    plan = (await images.resolve(f"{foreign.name}/team/os:1.0", "amd64")).plan(ignition=True)
     await images.open(plan.kernel)
     shutil.rmtree(tmp_path / "storage")
     assert (await images.open(plan.kernel)).read_bytes() == KERNEL

@@ -106,7 +106,7 @@ class Private:
             await made.aclose()
 
     async def boots(self, images: RegistryImages, reference: str = "team/os:1") -> None:
-        plan = (await images.resolve(f"{self.name}/{reference}")).plan(ignition=True)
+        plan = (await images.resolve(f"{self.name}/{reference}", "amd64")).plan(ignition=True)
         assert (await images.open(plan.kernel)).read_bytes() == KERNEL
         assert (await images.open(plan.initramfs)).read_bytes() == INITRAMFS
 
@@ -160,7 +160,7 @@ async def test_a_private_registry_is_read_with_its_password_and_authority(privat
             if password:
                 private.log_in(password)
             with pytest.raises(ImageError) as caught:
-                await images.resolve(f"{private.name}/team/os:1")
+                await images.resolve(f"{private.name}/team/os:1", "amd64")
             assert caught.value.reason == "RegistryDenied"
             assert (f"the credentials for {private.name} of file" in str(caught.value)) is bool(password)
         private.log_in()
@@ -187,13 +187,13 @@ async def test_a_token_service_gives_tokens_for_each_repository(tmp_path: Path) 
             await registry.pushed.image("1")
             registry.log_in("of before")
             with pytest.raises(ImageError, match="gives no token"):
-                await images.resolve(f"{registry.name}/team/os:1")
+                await images.resolve(f"{registry.name}/team/os:1", "amd64")
             service.asked.clear()
             registry.log_in()
             await registry.boots(images)
             assert service.asked == [{"scope": "repository:team/os:pull", "service": SERVICE}]
             with pytest.raises(ImageError, match="does not have this image"):
-                await images.resolve(f"{registry.name}/team/other:1")
+                await images.resolve(f"{registry.name}/team/other:1", "amd64")
             assert service.asked[1]["scope"] == "repository:team/other:pull"
     finally:
         await runner.cleanup()
@@ -223,4 +223,4 @@ async def test_a_signature_that_a_real_registry_stores_is_verified(private: Priv
                 await private.boots(images)
             else:
                 with pytest.raises(ImageError, match="a signature is of another key"):
-                    await images.resolve(f"{private.name}/team/os:1")
+                    await images.resolve(f"{private.name}/team/os:1", "amd64")

@@ -98,6 +98,9 @@ class BootWindow(Model, frozen=True, kw_only=True):
     """Time at which the report of the probe was accepted. For a sanitization, the final report."""
     token_digest: str = ""
     """SHA-256 of the script's token in hexadecimal. Empty once the token is used."""
+    image_token_digest: str = ""
+    """SHA-256 of the token for the files of the image in hexadecimal. It is valid as long as the boot: an operating
+    system fetches its root file system after the Ignition."""
     spent_token_digest: str = ""
     """SHA-256 of the token for which the Ignition was served. Its holder can repeat the request for a short time."""
     ignition_address: str = ""

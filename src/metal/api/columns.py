@@ -62,6 +62,7 @@ SERVER = (
         priority=_WIDE,
         description="Estimated remaining time of the sanitization.",
     ),
+    Column("Architecture", ".status.architecture", priority=_WIDE),
     Column("Unclaimable", ".spec.unclaimable", "boolean", priority=_WIDE),
     _AGE,
 )

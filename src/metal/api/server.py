@@ -257,6 +257,9 @@ class ServerStatus(Model, frozen=True, kw_only=True):
     """BIOS version."""
     total_system_memory: Quantity = ""
     """Size of the memory, as a Kubernetes quantity."""
+    architecture: str = ""
+    """Architecture for which images are chosen, such as amd64 or arm64: as the BMC says, or else as the probe reported.
+    Empty when neither said it. The label metal.ironcore.dev/architecture of the Server takes precedence."""
     processors: tuple[Processor, ...] = ()
     """Processor packages."""
     storages: tuple[Storage, ...] = ()

@@ -37,6 +37,7 @@ class SystemInfo:
     power_state: PowerState = PowerState.UNKNOWN
     indicator_led: str = ""
     total_memory_bytes: int = 0
+    processor_model: str = ""
     boot: BootOverride = field(default_factory=BootOverride)
     boot_order: tuple[str, ...] = ()
     bootable: bool = True

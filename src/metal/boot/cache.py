@@ -3,13 +3,15 @@
 A download goes to the folder `incoming`, is verified against digest and size, and is then renamed into `blobs`, so that
 `blobs` holds complete files only. Concurrent requests for a blob share one download; cancelling one requester does not
 cancel the download. Files of an earlier process are verified once before their first use. When space is needed, the
-least recently used blobs are removed, except those that an owner holds or that are being read. Blocking file
-operations run in threads.
+least recently used blobs are removed, except those that an owner holds or that are being read. Space is needed when
+the limit is reached, or when the disk is full. Blocking file operations run in threads.
 """
 
 import asyncio
+import errno
 import hashlib
 import os
+import shutil
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Collection, Hashable, Iterator
 from contextlib import contextmanager, suppress
@@ -30,6 +32,7 @@ Source = Callable[[], AsyncIterator[bytes]]
 
 _log = structlog.get_logger(__name__)
 _BATCH = 1024 * 1024
+_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @dataclass
@@ -133,6 +136,13 @@ class BlobCache:
         """Release all blobs of an owner."""
         self._held.pop(owner, None)
 
+    def held(self, owners: Callable[[Hashable], bool]) -> dict[str, int]:
+        """Blobs that these owners hold, with their bytes, as far as they are cached or being downloaded."""
+        digests = set().union(*(held for owner, held in self._held.items() if owners(owner)))
+        sizes = {digest: entry.size for digest, entry in self._entries.items()}
+        sizes |= {digest: download.size for digest, download in self._downloads.items()}
+        return {digest: sizes[digest] for digest in digests if digest in sizes}
+
     @contextmanager
     def use(self, digest: str) -> Iterator[None]:
         """Keep a blob while it is being read."""
@@ -162,11 +172,16 @@ class BlobCache:
         return entry.verified
 
     async def _fetch(self, blob: Descriptor, source: Source, reserved: int) -> Path:
-        self._make_room(blob.size + reserved)
         temporary = self._temporary / self._path(blob.digest).name
         try:
+            self._make_room(blob.size + reserved)
+            await self._free_disk(blob.size)
             await self._receive(blob, source, temporary)
             await asyncio.to_thread(os.replace, temporary, self._path(blob.digest))
+        except OSError as exc:
+            if exc.errno in _FULL:
+                raise self._disk_full(blob.size) from None
+            raise
         finally:
             _discard(temporary)
         self._entries[blob.digest] = _Entry(blob.size, verified=True)
@@ -204,14 +219,40 @@ class BlobCache:
             _log.warning("download failed", digest=digest, error=str(problem))
 
     def _make_room(self, wanted: int) -> None:
-        kept = set(self._used).union(*self._held.values())
-        for digest in [digest for digest in self._entries if digest not in kept]:
+        for digest in self._unneeded():
             if self.bytes + wanted <= self._limit:
                 return
             self._remove(digest)
         if self.bytes + wanted > self._limit and wanted:
-            problem = f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use"
+            problem = (
+                f"the image cache is full: {wanted} more bytes do not fit into {self._limit} beside those in use: "
+                "raise registries.cacheSize, or delete claims"
+            )
             raise ImageError("CacheFull", problem, transient=True)
+
+    async def _free_disk(self, wanted: int) -> None:
+        """Remove blobs that nobody needs until so many bytes are free, beside downloads in progress."""
+        pending = sum(download.size - download.done for download in self._downloads.values())
+        free = (await asyncio.to_thread(shutil.disk_usage, self._temporary)).free
+        for digest in self._unneeded():
+            if free >= max(wanted, pending):
+                return
+            free += self._entries[digest].size
+            self._remove(digest)
+        if free < wanted:
+            raise self._disk_full(wanted)
+
+    def _disk_full(self, wanted: int) -> ImageError:
+        problem = (
+            f"the disk of the image cache ({self._blobs.parent}) is full: {wanted} bytes are needed, and all images in "
+            "it are in use. Free or add disk space, or delete claims"
+        )
+        return ImageError("DiskFull", problem, transient=True)
+
+    def _unneeded(self) -> list[str]:
+        """Blobs that no owner holds and nobody reads, the least recently used first."""
+        kept = set(self._used).union(*self._held.values())
+        return [digest for digest in self._entries if digest not in kept]
 
     def _remove(self, digest: str) -> None:
         self._entries.pop(digest, None)

@@ -1,6 +1,7 @@
 """Manifests and indexes of OCI images (image-spec 1.1, Docker schema 2)."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -21,8 +22,17 @@ INITRAMFS = ("application/vnd.ironcore.image.initramfs", "application/io.gardenl
 SQUASHFS = ("application/vnd.ironcore.image.squashfs", "application/io.gardenlinux.squashfs")
 UKIS = ("application/vnd.ironcore.image.uki",)
 CONFIGS = ("application/vnd.ironcore.image.config.v1+json",)
+OCI_CONFIGS = (
+    "application/vnd.oci.image.config.v1+json",
+    "application/vnd.docker.container.image.v1+json",
+)
+"""Configs of images that were built as container images: they name an architecture, and no kernel arguments."""
 MOST_ENTRIES = 512
 """Most manifests in an index, and layers in a manifest."""
+_ALIASES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Names of Linux that images have in place of those of OCI."""
+_UNKNOWN = "unknown"
+"""Architecture of an index's entry that is no image, such as the attestations of BuildKit."""
 
 
 class Platform(msgspec.Struct, frozen=True, rename="camel"):
@@ -49,6 +59,7 @@ class Document(msgspec.Struct, frozen=True, rename="camel"):
     manifests: tuple[Descriptor, ...] | None = None
     config: Descriptor | None = None
     layers: tuple[Descriptor, ...] | None = None
+    annotations: Mapping[str, str] | None = None
 
 
 class Parts(msgspec.Struct, frozen=True):
@@ -103,20 +114,47 @@ def is_index(document: Document, media_type: str) -> bool:
     return False
 
 
-def choose(document: Document, architecture: str) -> Descriptor:
-    """The index entry for an architecture: one marked for PXE on metal first (Garden Linux), then by platform."""
+def candidates(document: Document, architecture: str) -> tuple[Descriptor, ...]:
+    """The index entries that may lead to an image for an architecture, the best first.
+
+    One marked for PXE on metal (Garden Linux), then by platform, then nested indexes that name no platform.
+    """
     entries = document.manifests or ()
-    for entry in entries:
-        notes = entry.annotations or {}
-        if notes.get("cname", "").startswith("metal_pxe") and notes.get("architecture") == architecture:
-            return entry
-    for entry in entries:
-        if entry.platform and entry.platform.architecture == architecture and entry.platform.os in ("", "linux"):
-            return entry
-    offered = sorted({entry.platform.architecture for entry in entries if entry.platform})
-    raise ImageError(
-        "ArchitectureMissing", f"the image has no part for {architecture}; it offers {', '.join(offered) or 'none'}"
-    )
+    fitting = [entry for entry in entries if _architecture(entry) == architecture]
+    found = [entry for entry in fitting if _is_for_metal(entry)] + [entry for entry in fitting if entry.platform]
+    found += [entry for entry in entries if entry.media_type in INDEXES and not _architecture(entry)]
+    return tuple({entry.digest: entry for entry in found}.values())
+
+
+def offered(document: Document) -> frozenset[str]:
+    """The architectures that the entries of an index name."""
+    return frozenset(map(_architecture, document.manifests or ())) - {"", _UNKNOWN}
+
+
+def architecture_missing(wanted: str, there: Iterable[str]) -> ImageError:
+    """The error for an image that has nothing for an architecture."""
+    said = ", ".join(sorted(there)) or "none that is named"
+    return ImageError("ArchitectureMissing", f"the image has no part for {wanted}; it offers {said}")
+
+
+def _architecture(entry: Descriptor) -> str:
+    platform = entry.platform
+    if platform is None:
+        return stated(entry.annotations)
+    return _plain(platform.architecture) if platform.os in ("", "linux") else ""
+
+
+def stated(annotations: Mapping[str, str] | None) -> str:
+    """The architecture that annotations name; empty if none."""
+    return _plain((annotations or {}).get("architecture", ""))
+
+
+def _plain(architecture: str) -> str:
+    return _ALIASES.get(architecture, architecture)
+
+
+def _is_for_metal(entry: Descriptor) -> bool:
+    return (entry.annotations or {}).get("cname", "").startswith("metal_pxe")
 
 
 def parts(document: Document) -> Parts:
@@ -126,20 +164,30 @@ def parts(document: Document) -> Parts:
     if kernel is None or initramfs is None:
         missing = "kernel" if kernel is None else "initramfs"
         raise ImageError("NotBootable", f"the image has no {missing} layer; its layers are {_types(layers) or 'none'}")
-    config = document.config if document.config and document.config.media_type in CONFIGS else None
+    config = document.config if document.config and document.config.media_type in (*CONFIGS, *OCI_CONFIGS) else None
     return Parts(kernel, initramfs, _one(layers, SQUASHFS, "squashfs"), config, _one(layers, UKIS, "UKI"))
 
 
-def command_line(raw: bytes) -> str:
-    """The kernel arguments in an image's config. Raises ImageError."""
+@dataclass(frozen=True)
+class Config:
+    """What the config of an image says; empty where it says nothing."""
+
+    command_line: str = ""
+    architecture: str = ""
+
+
+def read_config(raw: bytes, media_type: str) -> Config:
+    """The config of an image: its kernel arguments and its architecture. Raises ImageError."""
     try:
         config: Any = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise ImageError("ConfigInvalid", f"the image's config is not JSON: {exc}") from None
-    value = config.get("commandLine", "") if isinstance(config, dict) else None
-    if not isinstance(value, str):
-        raise ImageError("ConfigInvalid", "the image's config must be an object whose commandLine is a string")
-    return value
+    found = config if isinstance(config, dict) else {"commandLine": None}
+    line, architecture = found.get("commandLine", ""), found.get("architecture", "")
+    if not isinstance(line, str) or not isinstance(architecture, str):
+        problem = "the image's config must be an object whose commandLine and architecture are strings"
+        raise ImageError("ConfigInvalid", problem)
+    return Config(line if media_type in CONFIGS else "", _plain(architecture))
 
 
 def _one(layers: tuple[Descriptor, ...], types: tuple[str, ...], what: str) -> Descriptor | None:

@@ -56,16 +56,19 @@ class Plan:
         """All blobs that may be fetched with the boot's token."""
         return tuple(blob for blob in (self.kernel, self.initramfs, self.squashfs) if blob is not None)
 
-    def script(self, base_url: str, uuid: str, token: str) -> str:
-        """The iPXE script. Raises ScriptError when a value cannot be used in one."""
-        kernel, initramfs = (blob.url(base_url, uuid=uuid, token=token) for blob in (self.kernel, self.initramfs))
-        return Boot(kernel, (initramfs,), self.arguments(base_url, uuid, token)).render()
+    def script(self, base_url: str, uuid: str, token: str, image_token: str = "") -> str:
+        """The iPXE script. Raises ScriptError when a value cannot be used in one.
 
-    def arguments(self, base_url: str, uuid: str, token: str) -> tuple[str, ...]:
+        image_token: for what the operating system fetches after its Ignition, when `token` is spent.
+        """
+        kernel, initramfs = (blob.url(base_url, uuid=uuid, token=token) for blob in (self.kernel, self.initramfs))
+        return Boot(kernel, (initramfs,), self.arguments(base_url, uuid, token, image_token)).render()
+
+    def arguments(self, base_url: str, uuid: str, token: str, image_token: str = "") -> tuple[str, ...]:
         """The kernel's arguments, by whatever method it is loaded. Raises ScriptError."""
         args = list(tokens(self.command_line or DEFAULT_ARGS))
         if self.squashfs is not None:
-            url = self.squashfs.url(base_url, uuid=uuid, token=token)
+            url = self.squashfs.url(base_url, uuid=uuid, token=image_token or token)
             args += ["gl.ovl=/:tmpfs", f"gl.url={url}", "gl.live=1"]
         if self.ignition:
             args += [
@@ -78,6 +81,6 @@ class Plan:
     def check(self, base_url: str) -> None:
         """Raises ScriptError when no script can be created from this plan for any machine and token."""
         try:
-            self.script(base_url, "0" * 36, "t" * 43)
+            self.script(base_url, "0" * 36, "t" * 43, "t" * 43)
         except ScriptError as exc:
             raise ScriptError(f"the image cannot be booted by iPXE: {exc}") from None

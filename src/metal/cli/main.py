@@ -1,6 +1,7 @@
 """The commands of metalctl. The module of a command is imported when it is called, so that `--help` is fast."""
 
 import importlib
+from pathlib import Path
 
 import click
 
@@ -97,7 +98,12 @@ class _Lazy(click.Group):
 
 @click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(metal.__version__, prog_name="metalctl")
-def main() -> None:
+@click.option(
+    "--kubeconfig", type=click.Path(path_type=Path, dir_okay=False), help="Kubeconfig file, as after a command."
+)
+@click.option("--context", help="Context of the kubeconfig, as after a command.")
+@click.pass_context
+def main(ctx: click.Context, /, **connection: Path | str | None) -> None:
     """Bare-metal automation: from a BMC's DHCP lease to your operating system, and back.
 
     \b
@@ -110,3 +116,12 @@ def main() -> None:
     Exit codes: 0 done, 1 failed (with a message), 2 usage or configuration error; commands on servers and objects also
     have 3 not found and 4 timed out; 130 interrupted by Ctrl-C.
     """
+    # the command reads them from the parameters of this context (`options.inherited`)
+    for name in (name for name, value in connection.items() if value is not None):
+        if not _has_option(ctx, name):
+            raise click.UsageError(f"metalctl {ctx.invoked_subcommand} has no option --{name}")
+
+
+def _has_option(ctx: click.Context, name: str) -> bool:
+    command = main.get_command(ctx, ctx.invoked_subcommand or "")
+    return isinstance(command, click.Group) or (command is not None and name in {one.name for one in command.params})

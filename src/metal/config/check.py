@@ -75,6 +75,8 @@ def _advertised(name: str, value: object) -> str:
 def _boot(name: str, value: object) -> str:
     if name == "minimum_trust" and value not in tuple(Trust):
         return f"is {str(value)!r}: write OutOfBand, Lease or FirstRequest"
+    if name == "default_architecture" and value not in ("amd64", "arm64"):
+        return f"is {str(value)!r}: write amd64 or arm64"
     return ""
 
 
@@ -158,15 +160,9 @@ def _url(text: str) -> str:
 
 
 _SECTIONS: Mapping[str, Callable[[str, Any], str]] = {
-    "Listen": _listener,
-    "Advertise": _advertised,
-    "Enrolment": _enrolment,
-    "BootOptions": _boot,
-    "Election": _election,
-    "Sanitization": _sanitization,
-    "Adoption": _sanitization,
-    "Registries": check_registries.problem,
-    "RegistryServer": check_registries.problem,
+    "Listen": _listener, "Advertise": _advertised, "Enrolment": _enrolment, "BootOptions": _boot,
+    "Election": _election, "Sanitization": _sanitization, "Adoption": _sanitization,
+    "Registries": check_registries.problem, "RegistryServer": check_registries.problem,
     "SigningKeys": check_registries.problem,
-}
-"""Sections and entries of lists whose values are validated by a function of their own."""
+}  # fmt: skip
+"""The check of each section, and entry of a list, that has one of its own."""

@@ -115,6 +115,9 @@ class Registries:
     """Registries and mirrors with a certificate authority, mirrors, a token service or a limit of their own."""
     keys: tuple[SigningKeys, ...] = ()
     """Public keys that images must be signed with (cosign). Images without an entry need no signature."""
+    namespace_quota: int = 0
+    """Maximum size in bytes of the images in the cache that the claims and maintenances of one namespace need at the
+    same time. Further ones wait (reason QuotaExceeded). 0 is no limit. It does not apply to the probe image."""
     cache_size: int = 20 << 30
     """Maximum size of the image cache in bytes. Images in use are never removed. 20 GiB hold some hundred images."""
 
@@ -123,17 +126,20 @@ class Registries:
 class BootOptions:
     """Network boots."""
 
-    minimum_trust: str = _SERVER.minimum_trust
-    """How far it must be known that the server itself is booted, before anything is served: OutOfBand (the token goes
-    through its BMC), Lease (the DHCP server reports its leases, and the address was leased to a MAC address that the
-    BMC shows) or FirstRequest (the first client that asks; another machine on the boot network can be taken for the
-    server, and each boot waits for timeouts.raceWindow). A claim can require more."""
+    default_architecture: str = "amd64"
+    """Architecture, as OCI names it, of servers whose inventory names none: amd64 or arm64. Images are chosen for it.
+    The label metal.ironcore.dev/architecture of a Server takes precedence. Most BMCs name the architecture."""
     butane: str = butane.PROGRAM
     """Program that converts Butane (Secrets with `format: fcos` or `flatcar`) to Ignition: a path, or a name that is
     looked up in PATH. The manager's image has it. Empty converts nothing."""
     ipxe_folder: str = "/usr/lib/ipxe"
     """Folder with iPXE's EFI binaries, which the boot server sends to firmware that boots by HTTP: snponly.efi for
     x86-64 and arm64-efi/snponly.efi for arm64. The default is that of Debian's package ipxe. See docs/dhcp.md."""
+    minimum_trust: str = _SERVER.minimum_trust
+    """How far it must be known that the server itself is booted, before anything is served: OutOfBand (the token goes
+    through its BMC), Lease (the DHCP server reports its leases, and the address was leased to a MAC address that the
+    BMC shows) or FirstRequest (the first client that asks; another machine on the boot network can be taken for the
+    server, and each boot waits for timeouts.raceWindow). A claim can require more."""
 
 
 @dataclass(frozen=True)

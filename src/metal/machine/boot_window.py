@@ -12,6 +12,8 @@ and of the registry sees the same one, and each transition is written with the S
 - *Trusted* as far as it is known that the machine itself received the script (`Trust`). Below `minimum_trust` of the
   window nothing is served (`TrustTooLow`). With `FirstRequest` it is not known, so the Ignition waits until nobody else
   has requested the script for `CONTEST_PERIOD` (`NotConfirmed`).
+- *Fetched* after the Ignition, with a token of its own (`check_image_token`): the files of this boot's image, such as a
+  root file system, until the window expires or the boot is closed or contested.
 - *Asked* in an erasure: the probe asks whether it may erase the drives that it sees (`ask_erasure`), and the controller
   allows exactly these (`allow_erasure`).
 - *Remembered*: SHA-256 digests of tokens, never tokens, since everybody who may read a Server reads its status; the
@@ -135,6 +137,7 @@ def serve_script(
     token: str,
     client: str,
     lease_known: bool,
+    image_token: str = "",
     trust: Trust = Trust.FIRST_REQUEST,
     contest_period: timedelta = CONTEST_PERIOD,
 ) -> BootWindow:
@@ -157,6 +160,7 @@ def serve_script(
         window,
         phase=Phase.SCRIPT_SERVED,
         token_digest=digest(token),
+        image_token_digest=digest(image_token) if image_token else "",
         client_address=client,
         script_served_at=now,
         trust=trust.value,
@@ -181,6 +185,16 @@ def check_token(window: BootWindow | None, now: datetime, token: str) -> BootWin
     window = require_open(window, now)
     _require_token(window.token_digest, token)
     return window
+
+
+def check_image_token(window: BootWindow | None, now: datetime, token: str) -> BootWindow:
+    """The window, when `token` is valid for the files of its image: the script's token until it is spent, or the
+    image's token as long as the boot. Raises Refused."""
+    served = (Phase.SCRIPT_SERVED, Phase.IGNITION_SERVED, Phase.SUCCEEDED)
+    live = window is not None and window.phase in served and now < window.expires_at
+    if window is not None and live and hmac.compare_digest(window.image_token_digest, digest(token)):
+        return window
+    return check_token(window, now, token)
 
 
 def serve_ignition(
@@ -293,8 +307,9 @@ def allow_erasure(window: BootWindow, expires_at: datetime) -> BootWindow:
 
 
 def succeed(window: BootWindow) -> BootWindow:
-    """End a boot without Ignition that has fetched everything it needs."""
-    return _spend_all(window, Phase.SUCCEEDED)
+    """End a boot without Ignition that has fetched what its firmware needs; the rest of the image stays available."""
+    image = window.image_token_digest
+    return msgspec.structs.replace(_spend_all(window, Phase.SUCCEEDED), image_token_digest=image)
 
 
 def contest(window: BootWindow) -> BootWindow:
@@ -308,4 +323,6 @@ def close(window: BootWindow) -> BootWindow:
 
 
 def _spend_all(window: BootWindow, phase: Phase) -> BootWindow:
-    return msgspec.structs.replace(window, phase=phase, token_digest="", spent_token_digest="", report_token_digest="")
+    return msgspec.structs.replace(
+        window, phase=phase, token_digest="", image_token_digest="", spent_token_digest="", report_token_digest=""
+    )

@@ -104,6 +104,22 @@ def begin(tenancy: Tenancy, claim: ServerClaim) -> Tenancy:
     return msgspec.structs.replace(tenancy, claim_ref=ref, boot=boot if kept else None, policy="", sanitization="")
 
 
+def is_boot_of_another(tenancy: Tenancy) -> bool:
+    """True when the record names a claim and the boot of another one: an administrator has written the claim."""
+    boot = tenancy.boot
+    return boot is not None and boot.booted_at is not None and boot.claim_uid not in ("", tenancy.uid)
+
+
+def kept(tenancy: Tenancy, claim: ServerClaim, now: datetime) -> Tenancy:
+    """The data of a former claim is this claim's by decision; the boot of that one counts as assumed (`begin`).
+
+    It is so since `now`: the copy in the Lease of the machine, which has the former claim, is older.
+    """
+    boot = msgspec.structs.replace(tenancy.boot, claim_uid="") if tenancy.boot is not None else None
+    begun = begin(msgspec.structs.replace(tenancy, boot=boot), claim)
+    return msgspec.structs.replace(begun, policy=tenancy.policy, since=now)
+
+
 def served(tenancy: Tenancy, now: datetime | None) -> Tenancy:
     """Something of the claim is about to reach the machine."""
     return _moved(tenancy, Data.DIRTY, now, sanitization="")

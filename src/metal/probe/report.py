@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import platform
 import time
 from collections.abc import Callable
 from typing import Any
@@ -26,9 +27,11 @@ def collectors(
     *,
     addresses: network.Addresses = netlink.addresses,
     driver: Ethtool | None = None,
+    architecture: Callable[[], str] = platform.machine,
 ) -> Collectors:
     """All of them; LLDP last, because its frames arrive while the others work."""
     return {
+        "architecture": (architecture, ""),
         "systemInfo": (lambda: system.collect(host), {}),
         "cpu": (lambda: cpu.collect(host), []),
         "networkInterfaces": (lambda: network.collect(host, addresses), []),

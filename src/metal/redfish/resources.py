@@ -136,6 +136,12 @@ class MemorySummary(msgspec.Struct, frozen=True, rename="pascal"):
     total_system_memory_gib: float = msgspec.field(default=0.0, name="TotalSystemMemoryGiB")
 
 
+class ProcessorSummary(msgspec.Struct, frozen=True, rename="pascal"):
+    """ComputerSystem.ProcessorSummary."""
+
+    model: str = ""
+
+
 class SystemLinks(msgspec.Struct, frozen=True, rename="pascal"):
     """Links of a ComputerSystem."""
 
@@ -164,6 +170,7 @@ class System(msgspec.Struct, frozen=True, rename="pascal"):
     indicator_led: str = msgspec.field(default="", name="IndicatorLED")
     location_indicator_active: bool | None = None
     memory_summary: MemorySummary = MemorySummary()
+    processor_summary: ProcessorSummary = ProcessorSummary()
     boot: Boot = Boot()
     actions: SystemActions = SystemActions()
     links: SystemLinks = SystemLinks()

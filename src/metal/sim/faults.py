@@ -79,6 +79,8 @@ class Faults:
     """The operating system does not see the first drive, which keeps its data; the BMC still reports it."""
     hides_drives: bool = False
     """The BMC lists no drives; the operating system sees them."""
+    hides_processors: bool = False
+    """The BMC lists no processors, so that it does not name their architecture."""
     slow_drives: bool = False
     """Erasing a drive takes a hundred times as long."""
     power_loss_in_sanitization: bool = False

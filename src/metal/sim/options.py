@@ -57,6 +57,8 @@ class Options:
     """Delay of the report of a machine with the fault reports_late."""
     error_rate: float = 0.2
     """Fraction of requests that a BMC with the fault http_5xx answers with 500 or 503."""
+    arm64: int = 0
+    """Number of machines with arm64 processors, the last ones. All others have amd64."""
     scheme: str = "http"
     """http or https; https uses a CA created for this fleet."""
     port: int = DEFAULT_PORT

@@ -89,7 +89,7 @@ class Site:
         return made
 
     async def resolve(self, *keys: Path, prefix: str = "", image: str = "os:1") -> Any:
-        return await self.images(*keys, prefix=prefix).resolve(f"{self.registry.name}/{image}")
+        return await self.images(*keys, prefix=prefix).resolve(f"{self.registry.name}/{image}", "amd64")
 
     async def failure(self, *keys: Path, image: str = "os:1") -> ImageError:
         with pytest.raises(ImageError) as caught:
@@ -130,10 +130,10 @@ async def test_the_signature_of_an_index_is_one_of_its_manifests(site: Site, sig
     body = payload(index)
     site.attach(index, (body, signer.sign(body)))
     images = site.images(signer.public)
-    image = await images.resolve(f"{site.registry.name}/os:1")
+    image = await images.resolve(f"{site.registry.name}/os:1", "amd64")
     assert image.pinned.digest == amd["digest"]
     with pytest.raises(ImageError, match="is not signed"):
-        await images.resolve(str(image.pinned))
+        await images.resolve(str(image.pinned), "amd64")
     replica = site.images(signer.public)
     await replica.start()
     assert (await replica.open(image.plan(ignition=True).kernel)).read_bytes() == oci.KERNEL
@@ -199,10 +199,10 @@ async def test_a_registry_that_fails_is_no_missing_signature(site: Site, signer:
     body = payload(digest)
     site.attach(digest, (body, signer.sign(body)))
     images = site.images(signer.public)
-    await images.resolve(f"{site.registry.name}/os@{digest}", pinned=True)  # from now on in memory
+    await images.resolve(f"{site.registry.name}/os@{digest}", "amd64", pinned=True)  # from now on in memory
     site.registry.faults.status = 503
     with pytest.raises(ImageError) as caught:
-        await images.resolve(f"{site.registry.name}/os@{digest}")
+        await images.resolve(f"{site.registry.name}/os@{digest}", "amd64")
     assert (caught.value.reason, caught.value.transient) == ("RegistryMisbehaves", True)
 
 

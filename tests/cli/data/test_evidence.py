@@ -140,6 +140,32 @@ async def test_verify_of_evidence_without_a_verdict_ends_with_1_when_it_was_aske
     assert (code, "s1-b: it is not signed" in out) == (1, True)
 
 
+async def test_an_open_record_is_no_failure(live: Live) -> None:
+    """The unsigned record of a deleted Server is listed as open; verify fails for it only when it is named."""
+    await write(live, "s1-a", verdict=Verdict())
+    spec = {"serverRef": {"name": "s2"}, "policy": "Clear", "claimUID": "c", "systemUUID": "u"}
+    await live.client.create(KINDS.evidence, {"metadata": {"name": "owed-u-1"}, "spec": spec})
+    code, out, err = await live.run("evidence", "verify")
+    assert (code, "owed-u-1: open: its drives are not erased yet" in out) == (0, True), (out, err)
+    assert "1 signatures are valid, and no evidence is missing; 1 records are open" in out
+    code, out, _ = await live.run("evidence", "verify", "-o", "json")
+    results = {one["name"]: (one["holds"], one["open"]) for one in json.loads(out)}
+    assert (code, results) == (0, {"s1-a": (True, False), "owed-u-1": (False, True)})
+    assert (await live.run("evidence", "verify", "owed-u-1"))[0] == 1
+    (row,) = [line for line in (await live.run("evidence", "list"))[1].splitlines() if "owed-u-1" in line]
+    assert "Open" in row
+
+
+async def test_verify_misses_a_signed_record_that_was_made_to_look_open(live: Live) -> None:
+    """A record without phase and signature that the chain of its machine names is reported, and not as open."""
+    await write(live, "s1-a", verdict=Verdict())
+    await live.client.patch_status(
+        KINDS.evidence, "s1-a", {"status": {"phase": None, "signature": None, "sequence": None}}
+    )
+    code, out, _ = await live.run("evidence", "verify")
+    assert (code, "s1-a: missing" in out) == (1, True), out
+
+
 async def test_a_file_that_is_no_key_is_a_wrong_command_line(live: Live, tmp_path: Path) -> None:
     """An invalid key file is a usage error with exit code 2."""
     file = tmp_path / "x.pem"

@@ -33,18 +33,17 @@ class Up:
     def __init__(self, folder: Path, machines: int) -> None:
         self.data, self.machines = folder / "data", machines
         self.ports = free_ports(6)
-        self.config = folder / "config.yaml"
-        self.config.write_text(f'listen:\n  metrics: "127.0.0.1:{self.ports[3]}"\n')
         self.image = f"127.0.0.1:{self.ports[5]}/demo:latest"
         self.process: asyncio.subprocess.Process | None = None
 
     @property
     def command(self) -> list[str | Path]:
-        api, boot, registry, _, bmcs, images = map(str, self.ports)
+        api, boot, registry, metrics, bmcs, images = map(str, self.ports)
         return [
-            METALCTL, "up", "--fleet", str(self.machines), "--data", self.data, "--config", self.config,
+            METALCTL, "up", "--fleet", str(self.machines), "--data", self.data,
             "--api-listen", f"127.0.0.1:{api}", "--boot-listen", f"127.0.0.1:{boot}",
-            "--registry-listen", f"127.0.0.1:{registry}", "--bmc-port", bmcs, "--images-port", images,
+            "--registry-listen", f"127.0.0.1:{registry}", "--metrics-listen", f"127.0.0.1:{metrics}",
+            "--bmc-port", bmcs, "--images-port", images,
         ]  # fmt: skip
 
     async def start(self) -> HTTPClient:

@@ -26,7 +26,7 @@ from metal.cli.why.advice import CLAIMS, FAILURES, MISMATCHES, WAITS
 from metal.cli.why.remedies import remedies
 from metal.controllers.claim.reasons import ClaimReason
 from metal.controllers.server.bmc.failing import CORRECTABLE
-from metal.controllers.server.reasons import Reason, WaitFor, of_bmc
+from metal.controllers.server.reasons import ERASED_BY_RETRY, Reason, WaitFor, of_bmc
 from metal.controllers.server.system_check import WrongSystem
 from tests.cli.inprocess import bench
 from tests.cli.live import KINDS
@@ -155,6 +155,32 @@ def test_a_wait_is_explained_with_its_deadline_and_the_way_out() -> None:
         "    watch the boot: metalctl console s1. If no script is requested, check that DHCP directs it to iPXE",
     ]
     assert explanation.as_json()["wait"]["until"] == "2026-01-01T12:25:00Z"
+
+
+@pytest.mark.parametrize("reason", sorted(ERASED_BY_RETRY))
+def test_a_retry_that_erases_says_so(reason: str) -> None:
+    """The command is not offered to try something again when all that it does is to erase the drives."""
+    failure = Failure(state="Cleanup", reason=reason, message="it failed. Repair or remove the drive")
+    explanation = of_server.explain(server(state="Error", failure=failure), [], KINDS, NOW)
+    assert "To erase the data: metalctl retry s1" in explanation.advice
+    assert "try again" not in text(explanation)
+
+
+def test_the_first_inventory_of_a_server_is_not_mentioned() -> None:
+    """That there is nothing to compare the inventory with is the normal state of a new server."""
+    first = Condition(type="HardwareChanged", status="False", reason="FirstInventory", message="nothing to compare")
+    other = Condition(type="Discovered", status="False", reason="Pending", message="no report")
+    found = text(of_server.explain(server(conditions=(first, other)), [], KINDS, NOW))
+    assert ("HardwareChanged" in found, "Discovered is False (Pending)" in found) == (False, True)
+
+
+def test_a_condition_with_the_text_of_the_failure_is_not_repeated() -> None:
+    """status.waitingFor has the first sentence of a failure only; conditions with its message are still left out."""
+    message = "two reports differ. Check which machine answered"
+    failure = Failure(state="Discovery", reason="IdentityMismatch", message=message)
+    condition = Condition(type="Discovered", status="False", reason="IdentityMismatch", message=message)
+    found = server(state="Error", failure=failure, conditions=(condition,), waiting_for="IdentityMismatch: two")
+    assert text(of_server.explain(found, [], KINDS, NOW)).count(message) == 1
 
 
 def test_a_failure_is_explained_once_with_a_way_out() -> None:

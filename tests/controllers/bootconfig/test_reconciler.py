@@ -372,7 +372,7 @@ async def test_an_image_that_is_not_signed_is_a_condition_with_its_own_reason(si
 async def test_a_silent_registry_holds_up_no_other_configuration(site: Site) -> None:
     """With more unanswered lookups than workers, another configuration is ready at once."""
 
-    async def resolve(reference: str, *, pinned: bool = False) -> Image:
+    async def resolve(reference: str, architecture: str, *, pinned: bool = False) -> Image:
         if "silent" in reference:
             await asyncio.sleep(30)
         return image()
@@ -427,6 +427,65 @@ async def test_another_image_changes_the_urls(site: Site) -> None:
     assert (config.status.state, config.status.observed_generation) == ("Ready", 2)
     assert site.world.images.resolved == [REFERENCE, "registry.test:5000/team/os:2"]
     assert (await site.child()).spec.image == "registry.test:5000/team/os:2"
+
+
+async def test_images_are_resolved_for_the_architecture_of_the_server(site: Site) -> None:
+    """What the inventory says; without it the default of the site, and the label of the Server before both."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    await site.api.patch_status(site.kinds.server, "s1", {"status": {"architecture": "arm64"}})
+    assert (await site.config()).status.state == "Ready"
+    key = site.kinds.key("architecture")
+    await site.api.patch(site.kinds.server, "s1", {"metadata": {"labels": {key: "riscv64"}}})
+    assert (await site.config()).status.state == "Ready"
+    assert site.world.images.architectures == ["amd64", "arm64", "riscv64"]
+    assert site.world.images.pinned == [False] * 3
+    assert (await site.child()).metadata.annotations["boot.ironcore.dev/architecture"] == "riscv64"
+
+
+async def test_a_former_version_pinned_the_image_for_amd64(site: Site) -> None:
+    """After an upgrade the image stays as it was resolved, unless the server has another architecture."""
+    await site.server()
+    await site.secret()
+    await site.configure()
+    await site.config()
+    drop = {"metadata": {"annotations": {"boot.ironcore.dev/architecture": None}}}
+    await site.api.patch(site.kinds.ipxe, "sbc", drop, "ns")
+    await site.config()
+    assert (await site.child()).metadata.annotations["boot.ironcore.dev/architecture"] == "amd64"
+    assert len(site.world.images.resolved) == 1
+
+
+@pytest.mark.behaviour(
+    "ServerBootConfiguration",
+    "An image without a part for the architecture of its Server is an error that names both, and the way out.",
+)
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (
+            {"architecture": "arm64"},
+            "The architecture of Server s1 is arm64: use an image for it, or correct the label",
+        ),
+        ({}, "The architecture of Server s1 is amd64 by boot.defaultArchitecture, since its inventory names none:"),
+    ],
+)
+async def test_an_image_for_another_architecture_is_an_error(site: Site, said: dict[str, str], why: str) -> None:
+    """It says whether the architecture is only assumed, and is looked at again when the Server's is corrected."""
+    site.world.images.failure = ImageError("ArchitectureMissing", "the image has no part for it; it offers s390x")
+    await site.server()
+    await site.api.patch_status(site.kinds.server, "s1", {"status": said})
+    await site.secret()
+    await site.configure()
+    status, reason, message = await site.condition("ImageValidation")
+    assert (status, reason) == ("False", "ValidationFailed")
+    assert message.startswith(f"ArchitectureMissing: the image has no part for it; it offers s390x. {why}")
+    site.world.images.failure = None
+    label = {"metadata": {"labels": {site.kinds.key("architecture"): "s390x"}}}
+    await site.api.patch(site.kinds.server, "s1", label)
+    assert (await site.config()).status.state == "Ready"
 
 
 @pytest.mark.parametrize("line", ["${evil}", "a\nb", "x" * 3000])
@@ -540,7 +599,7 @@ async def test_a_new_leader_with_an_empty_cache_takes_no_readiness_back(silent: 
     await site.runtime.stop()
     site.world.images.local = False
 
-    async def never(reference: str, *, pinned: bool = False) -> Image:
+    async def never(reference: str, architecture: str, *, pinned: bool = False) -> Image:
         await asyncio.sleep(10_000)
         return image()
 

@@ -1,6 +1,15 @@
 """What a simulated firmware finds in a file."""
 
+from pathlib import Path
+
+import pytest
+
+from metal.boot.uki.authenticode import Signer
+from metal.boot.uki.image import Ukis
+from metal.boot.uki.iso import iso as own_iso
+from metal.sim.images.registry import fake_image
 from metal.sim.machine import efi_image
+from tests.boot.uki.programs import cached, program, site_key
 from tests.sim.machine.efi import iso, pe, uki
 
 
@@ -36,3 +45,28 @@ def test_what_is_no_image_is_none() -> None:
     """Text, a cut header, nothing."""
     for data in (b"", b"<html>", b"MZ", uki()[:80], b"MZ" + b"\xff" * 100):
         assert efi_image.read(data) is None
+
+
+async def test_the_kernels_of_simulated_images_fit_into_a_unified_kernel_image(tmp_path: Path) -> None:
+    """So that a simulated machine runs the same image by each boot method."""
+    image, kernel, initrd = fake_image("demo"), tmp_path / "kernel", tmp_path / "initrd"
+    kernel.write_bytes(image.kernel)
+    initrd.write_bytes(image.initrd)
+    made = await Ukis({"amd64": program(tmp_path / "stub")}).make("amd64", cached(kernel), cached(initrd), "quiet")
+    read = efi_image.read(made.read())
+    assert read is not None
+    assert (read.kernel, read.initrd) == (image.kernel, image.initrd)
+
+
+@pytest.mark.parametrize("signed", [True, False])
+async def test_what_the_boot_server_makes_is_read(tmp_path: Path, signed: bool) -> None:
+    """Kernel, initramfs and arguments of its unified kernel images, and of its ISOs; and whether they are signed."""
+    kernel, stub, initrd = program(tmp_path / "kernel"), program(tmp_path / "stub"), tmp_path / "initrd"
+    initrd.write_bytes(b"an initramfs")
+    ukis = Ukis({"amd64": stub}, Signer.from_pem(*site_key()) if signed else None)
+    made = await ukis.make("amd64", cached(kernel), cached(initrd), "quiet console=ttyS0")
+    for image in (efi_image.read(made.read()), efi_image.read_iso(own_iso(made, "amd64").read())):
+        assert image is not None
+        assert image.args == ("quiet", "console=ttyS0")
+        assert (image.kernel, image.initrd) == (kernel.read_bytes().rstrip(b"\0"), b"an initramfs")
+        assert image.signed is signed

@@ -21,6 +21,7 @@ from metal.controllers.endpoint.mac_prefixes import parse
 from metal.kube.meta.clock import LoopClock
 from metal.machine.identity import identity_of_system
 from metal.machine.uuids import spellings
+from metal.sim import kernels
 from metal.sim.bmc.latency import Latency
 from metal.sim.bmc.redfish_service import SimBMC
 from metal.sim.images.local import LocalImages
@@ -254,10 +255,10 @@ async def test_local_images_are_resolved_and_opened() -> None:
     """By tag and by digest, for any registry name; the files match the digests."""
     images = LocalImages()
     await images.start()
-    image = await images.resolve("images.sim/demo:latest")
-    assert await images.resolve(str(image.pinned)) == image
+    image = await images.resolve("images.sim/demo:latest", "amd64")
+    assert await images.resolve(str(image.pinned), "amd64", pinned=True) == replace(image, chain=image.chain[1:])
     plan = image.plan(ignition=True)
-    assert (await images.open(plan.kernel)).read_bytes() == fake_image("demo").kernel
+    assert (await images.open(plan.kernel)).read_bytes() == kernels.of_architecture(fake_image("demo").kernel, "amd64")
     assert (await images.open(plan.initramfs)).read_bytes() == fake_image("demo").initrd
     assert images.prefetch("o", image, lambda: None).complete
     assert images.keep("o", [plan.kernel.digest])
@@ -271,7 +272,7 @@ async def test_local_images_are_resolved_and_opened() -> None:
 async def test_images_that_are_not_there_are_named(reference: str) -> None:
     """An ImageError, as from a real registry."""
     with pytest.raises(ImageError):
-        await LocalImages().resolve(reference)
+        await LocalImages().resolve(reference, "amd64")
 
 
 def test_fake_images_keep_their_digests() -> None:

@@ -63,6 +63,7 @@ def system_info(uri: str, system: schema.System) -> SystemInfo:
         power_state=power_state(system.power_state),
         indicator_led=indicator(system),
         total_memory_bytes=max(0, int(system.memory_summary.total_system_memory_gib * _GIB)),
+        processor_model=system.processor_summary.model.strip(),
         boot=boot_override(boot),
         boot_order=boot.boot_order,
         bootable=bool(boot.boot_source_override_enabled or boot.boot_source_override_target or boot.target_values),

@@ -111,8 +111,11 @@ def verify_command(
     Each signed evidence names the one before it of the same machine with its digest, and a ConfigMap in the namespace
     of the managers names the last one. Evidence that is missing or was replaced is reported under its name.
 
+    The record owed-... of a deleted Server is signed when its drives are erased. Until then it is listed as open; that
+    is no failure unless it is named.
+
     Use --public-key FILE where possible: a client that can change evidence in the API can usually change keys too. With
-    -o json: a list of objects with name, server, holds, keyID and problem.
+    -o json: a list of objects with name, server, holds, open, keyID and problem.
 
     Exit codes: 0 all signatures are valid and no evidence is missing, 1 a signature is invalid or evidence is missing,
     2 usage error.
@@ -123,7 +126,11 @@ def verify_command(
     async def read(client: Client) -> list["_Checked"]:
         keys = given if given is not None else await _keys(client, names, namespace)
         found = await _evidence(client, names, chosen, server)
-        checked = [_check(one, keys) for one in found if chosen or one.status.phase != EvidencePhase.RUNNING]
+        checked = [
+            _check(one, keys, named=bool(chosen))
+            for one in found
+            if chosen or one.status.phase != EvidencePhase.RUNNING
+        ]
         before = {one.status.previous.name for one in found if one.status.previous is not None}
         expected = before if chosen or server else None
         return _with_chain(checked, await _chain_problems(client, names, namespace), expected)
@@ -133,11 +140,13 @@ def verify_command(
         click.echo(json.dumps([one.as_json() for one in checked], indent=2))
     else:
         for one in checked:
-            click.echo(f"{one.name}: {one.problem or f'valid, signed with {one.key}'}")
+            click.echo(f"{one.name}: {one.outcome}")
     if broken := sum(bool(one.problem) for one in checked):
         raise click.ClickException(f"{broken} of {len(checked)} signatures are not valid, or their evidence is missing")
     if output == "table":
-        click.echo(f"{len(checked)} signatures are valid, and no evidence is missing")
+        still_open = sum(one.is_open for one in checked)
+        valid = f"{len(checked) - still_open} signatures are valid, and no evidence is missing"
+        click.echo(f"{valid}; {still_open} records are open" if still_open else valid)
 
 
 @dataclass(frozen=True)
@@ -146,23 +155,35 @@ class _Checked:
     server: str
     key: str
     problem: str
+    is_open: bool = False
+
+    @property
+    def outcome(self) -> str:
+        return self.problem or (
+            "open: its drives are not erased yet" if self.is_open else f"valid, signed with {self.key}"
+        )
 
     def as_json(self) -> dict[str, Any]:
-        holds = not self.problem
+        holds = not self.problem and not self.is_open
         return {
-            "name": self.name, "server": self.server, "holds": holds, "keyID": self.key, "problem": self.problem
+            "name": self.name, "server": self.server, "holds": holds, "open": self.is_open, "keyID": self.key,
+            "problem": self.problem,
         }  # fmt: skip
 
 
-def _check(evidence: SanitizationEvidence, keys: dict[str, PublicKey]) -> _Checked:
-    problem = ""
+def _check(evidence: SanitizationEvidence, keys: dict[str, PublicKey], *, named: bool) -> _Checked:
+    """The result for one record; an open one is a failure only when it was asked for."""
+    name, server, problem = evidence.metadata.name, evidence.spec.server_ref.name, ""
+    # a signed record from which phase and signature were removed is missing from its chain (`_with_chain`)
+    if not named and not evidence.status.phase and evidence.status.signature is None:
+        return _Checked(name, server, "", "", is_open=True)
     try:
         verify(evidence, keys)
     except SignatureInvalid as exc:
         problem = str(exc)
     signature = evidence.status.signature
     key = signature.key_id if signature is not None else ""
-    return _Checked(evidence.metadata.name, evidence.spec.server_ref.name, printable(key), printable(problem))
+    return _Checked(name, server, printable(key), printable(problem))
 
 
 async def _chain_problems(client: Client, names: Kinds, namespace: str) -> dict[str, list[str]]:
@@ -233,7 +254,7 @@ def _plain(evidence: SanitizationEvidence, names: Kinds) -> dict[str, Any]:
 
 
 def _phase(evidence: SanitizationEvidence) -> str:
-    return f"{evidence.status.phase or 'empty'}{', accepted' if evidence.status.accepted_at else ''}"
+    return f"{evidence.status.phase or 'Open'}{', accepted' if evidence.status.accepted_at else ''}"
 
 
 def _overview(found: list[SanitizationEvidence], now: datetime) -> Table:

@@ -18,6 +18,7 @@ from metal.cli.run.descriptors import raise_descriptor_limit
 from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.run.process import candidate, started, stop_signals
 from metal.cli.support.datadir import Unusable, locked
+from metal.cli.support.options import inherited
 from metal.config import Config, ConfigError, load
 from metal.controllers.endpoint.mac_prefixes import PrefixError
 from metal.controllers.endpoint.prefix_file import PrefixFile
@@ -47,9 +48,9 @@ _T = TypeVar("_T")
 
 
 @click.command("manager")
-@click.option("--kubeconfig", type=_FILE, help="Kubeconfig file. Defaults to $KUBECONFIG, the pod's service "
-              "account or ~/.kube/config.")  # fmt: skip
-@click.option("--context", help="Context of the kubeconfig. Defaults to its current context.")
+@click.option("--kubeconfig", type=_FILE, callback=inherited, help="Kubeconfig file. Defaults to $KUBECONFIG, the "
+              "pod's service account or ~/.kube/config.")  # fmt: skip
+@click.option("--context", callback=inherited, help="Context of the kubeconfig. Defaults to its current context.")
 @click.option("--config", "config_file", type=_FILE,
               help="Configuration file; `metalctl config` prints one with every option.")  # fmt: skip
 @click.option("--data", type=click.Path(path_type=Path, file_okay=False), default=Path(".metal"), show_default=True,

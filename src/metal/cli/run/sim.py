@@ -12,6 +12,7 @@ import uvloop
 
 from metal.api.kinds import kinds
 from metal.cli.run import logs
+from metal.cli.run.fleet_carriers import carriers_option
 from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.support.connection import connect, connection_options, missing
 from metal.kube.client.errors import ApiError, NotFound
@@ -20,7 +21,7 @@ from metal.sim import faults
 from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.images.registry import ImageRegistry
 from metal.sim.machine.store import Unreadable
-from metal.sim.options import DEFAULT_PORT, Carrier, Options, carriers
+from metal.sim.options import DEFAULT_PORT, Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
 
 _log = structlog.get_logger("metal.sim")
@@ -39,14 +40,6 @@ def _fault(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]
     return found
 
 
-def _carriers(_: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> tuple[frozenset[Carrier], ...]:
-    try:
-        return tuple(map(carriers, values)) or _OPTIONS.carriers
-    except ValueError:
-        names = ", ".join(Carrier)
-        raise click.BadParameter(f"write None, or names joined by +: {names}", param=parameter) from None
-
-
 @click.command("sim")
 @click.option("-n", "count", type=click.IntRange(1, 5000), default=8, show_default=True, help="Number of machines.")
 @click.option("--seed", default=0, show_default=True, help="Seed of the generated machines.")
@@ -57,14 +50,13 @@ def _carriers(_: click.Context, parameter: click.Parameter, values: tuple[str, .
     "--power", type=click.FloatRange(0), default=_OPTIONS.power, show_default=True, help="Seconds of a power change."
 )
 @click.option("--boot", type=click.FloatRange(0), default=_OPTIONS.boot, show_default=True, help="Seconds of a boot.")
+@click.option("--arm64", type=click.IntRange(0), default=0, show_default=True,
+              help="Number of machines with arm64 processors.")  # fmt: skip
 @click.option(
     "--fault", "wanted", multiple=True, callback=_fault, metavar="NAME=COUNT",
     help=f"Machines with a fault: {', '.join(faults.NAMES)}.",
 )  # fmt: skip
-@click.option(
-    "--carriers", "offered", multiple=True, callback=_carriers, metavar="NAME+NAME",
-    help=f"What BMCs offer to carry boot secrets: None or names of {', '.join(Carrier)}. Repeat it for a mixed fleet.",
-)  # fmt: skip
+@carriers_option
 @click.option(
     "--scheme", type=click.Choice(["http", "https"]), default="http", show_default=True, help="URL scheme of BMCs."
 )
@@ -92,7 +84,7 @@ def command(count: int, seed: int, offset: int, wanted: list[tuple[str, int]], *
     settings = FleetSettings(boot_url=given["boot_url"].rstrip("/"), offset=offset)
     options = Options(
         power=given["power"], boot=given["boot"], latency=given["latency"] / 1000, scheme=given["scheme"],
-        port=given["port"], carriers=given["offered"],
+        port=given["port"], carriers=given["carriers"], arm64=given["arm64"],
     )  # fmt: skip
     try:
         fleet = Fleet(count, seed=seed, options=options, settings=settings)

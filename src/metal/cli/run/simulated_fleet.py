@@ -16,7 +16,7 @@ from metal.sim.images.registry import DEFAULT_PORT as IMAGES_PORT
 from metal.sim.images.registry import ImageRegistry
 from metal.sim.machine.store import Unreadable
 from metal.sim.options import DEFAULT_PORT as BMC_PORT
-from metal.sim.options import Options
+from metal.sim.options import Carrier, Options
 from metal.sim.sites.fleet import Fleet, FleetSettings
 
 _log = structlog.get_logger("metal.sim")
@@ -33,6 +33,8 @@ class FleetOptions:
     machines: int = 0
     bmc_port: int = BMC_PORT
     images_port: int = IMAGES_PORT
+    carriers: tuple[frozenset[Carrier], ...] = Options.carriers
+    """What their BMCs offer to carry boot secrets."""
 
 
 class SimulatedFleet:
@@ -44,7 +46,7 @@ class SimulatedFleet:
         settings = FleetSettings(boot_url=config.boot_url, changed=self._changed)
         # BMC objects in a folder of a version whose fleets had no certificates say http.
         scheme = "http" if self.file.exists() and not self._certificates.exists() else "https"
-        bmcs = Options(port=options.bmc_port, scheme=scheme)
+        bmcs = Options(port=options.bmc_port, scheme=scheme, carriers=options.carriers)
         self.fleet = Fleet(options.machines, options=bmcs, settings=settings)
         self._tasks = Tasks("simulated fleet")
 

@@ -11,11 +11,11 @@ from metal.controllers.endpoint.mac_prefixes import PrefixError
 EXPECTED = (OSError, Unusable, ConfigError, PrefixError, JournalError, TokenError)
 """Failures of the environment or the configuration, not of the program."""
 
-_OTHERS = "choose another with --api-listen, --boot-listen, --registry-listen"
+_OTHERS = "choose another with --api-listen, --boot-listen, --registry-listen, --metrics-listen"
 _ADDRESSES = {
-    errno.EADDRINUSE: f"stop the program that uses it, or {_OTHERS}, --bmc-port, --images-port,",
+    errno.EADDRINUSE: f"stop the program that uses it, or {_OTHERS}, --bmc-port, --images-port",
     errno.EADDRNOTAVAIL: f"no network interface of this machine has that address; {_OTHERS}",
-    errno.EACCES: f"ports below 1024 require privileges; {_OTHERS}, --bmc-port, --images-port,",
+    errno.EACCES: f"ports below 1024 require privileges; {_OTHERS}, --bmc-port, --images-port",
 }
 
 
@@ -30,5 +30,5 @@ def sentence(exc: Exception) -> str:
     if exc.filename:
         return f"{exc.filename}: {exc.strerror}; grant this user access, or choose another --data"
     if exc.errno in _ADDRESSES:
-        return f"{exc.strerror}; {_ADDRESSES[exc.errno]} or listen.metrics in the configuration"
+        return f"{exc.strerror}; {_ADDRESSES[exc.errno]}"
     return str(exc)

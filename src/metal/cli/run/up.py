@@ -6,12 +6,14 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 import uvloop
 
 from metal.cli.run import logs, watchdog
 from metal.cli.run.descriptors import raise_descriptor_limit
+from metal.cli.run.fleet_carriers import carriers_option
 from metal.cli.run.gc_settings import raise_gc_thresholds
 from metal.cli.run.live_table import table
 from metal.cli.run.process import started, stop_signals
@@ -42,6 +44,7 @@ _FILES = 1 << 16
     "--config", "config_file", type=click.Path(path_type=Path, dir_okay=False), default=None,
     help="Configuration file; `metalctl config` prints one with every option.",
 )  # fmt: skip
+@carriers_option
 @click.option("--bmc-port", type=click.IntRange(1, 65535), default=BMC_PORT, show_default=True,
               help="Port of the simulated BMCs; each has an address of its own.")  # fmt: skip
 @click.option("--images-port", type=click.IntRange(1, 65535), default=IMAGES_PORT, show_default=True,
@@ -61,17 +64,21 @@ _FILES = 1 << 16
     default=None,
     help="Address:port of the registry. Defaults to 127.0.0.1:10000.",
 )
+@click.option(
+    "--metrics-listen",
+    callback=address,
+    default=None,
+    help="Address:port of metrics and probes. Defaults to 127.0.0.1:8080.",
+)
 @logs.log_options
 def command(
     data: Path,
     fleet: int,
-    bmc_port: int,
-    images_port: int,
     config_file: Path | None,
     api_group: str | None,
     log_format: str,
     log_level: str,
-    **addresses: str | None,
+    **given: Any,
 ) -> None:
     """Run the control plane on this machine: embedded API, controllers, boot server and registry.
 
@@ -83,17 +90,18 @@ def command(
     130 interrupted by Ctrl-C before the start.
     """
     config = _load(config_file)
-    given = {name.removesuffix("_listen"): address for name, address in addresses.items() if address}
-    listen = dataclasses.replace(config.listen, **given)
+    addresses = {name.removesuffix("_listen"): at for name, at in given.items() if name.endswith("_listen") and at}
+    listen = dataclasses.replace(config.listen, **addresses)
     config = dataclasses.replace(config, listen=listen, api_group=api_group or config.api_group)
     if problem := check.combination_problem(config):
         raise click.UsageError(problem)
+    machines = FleetOptions(fleet, given["bmc_port"], given["images_port"], given["carriers"])
     allow_files(_FILES)
     raise_gc_thresholds()
     raise_descriptor_limit()
     try:
         with locked(data) as folder:
-            _hold(folder, FleetOptions(fleet, bmc_port, images_port), config, logs.LogOptions(log_format, log_level))
+            _hold(folder, machines, config, logs.LogOptions(log_format, log_level))
     except NotStarted as exc:
         raise click.ClickException(str(exc)) from None
     except EXPECTED as exc:

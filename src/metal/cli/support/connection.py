@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from metal.api.kinds import METAL_GROUP
-from metal.cli.support.options import api_group
+from metal.cli.support.options import api_group, inherited
 from metal.kube.client.http import HTTPClient
 from metal.kube.client.kubeconfig import Connection, KubeconfigError, load
 
@@ -26,11 +26,15 @@ def connection_options(command: F) -> F:
         help="API group of the kinds; other distributions use another one.",
     )(command)
     command = click.option(
-        "--context", default=None, help="Context of the kubeconfig. Defaults to its current context."
+        "--context",
+        callback=inherited,
+        default=None,
+        help="Context of the kubeconfig. Defaults to its current context.",
     )(command)
     return click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path, dir_okay=False),
+        callback=inherited,
         default=None,
         help="Kubeconfig file. Defaults to $KUBECONFIG, ./.metal/kubeconfig or the places that kubectl reads.",
     )(command)

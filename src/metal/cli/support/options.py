@@ -1,8 +1,12 @@
 """Validation of options that several commands have."""
 
+from typing import TypeVar
+
 import click
 
 from metal.config.check import problem, split_listen
+
+T = TypeVar("T")
 
 
 def address(_: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
@@ -21,3 +25,8 @@ def api_group(_: click.Context, parameter: click.Parameter, value: str | None) -
     if wrong:
         raise click.BadParameter(wrong, param=parameter)
     return value
+
+
+def inherited(ctx: click.Context, parameter: click.Parameter, value: T | None) -> T | None:
+    """Callback of an option that may also stand before the command, as with kubectl; after it, it takes precedence."""
+    return value if value is not None else ctx.find_root().params.get(parameter.name or "")

@@ -10,13 +10,16 @@ from metal.cli.objects.events import EventSummary
 from metal.cli.why.advice import FAILURES, WAITS, Advice
 from metal.cli.why.explanation import Explanation, ago, deadline, stamp
 from metal.cli.why.remedies import remedies
+from metal.controllers.server.bmc.inventory import CHANGED as HARDWARE_CHANGED
 from metal.controllers.server.duplicates import IN_CHARGE
 from metal.controllers.server.finalize import IGNORE
-from metal.controllers.server.reasons import ConditionType
+from metal.controllers.server.reasons import ConditionType, purpose_of_retry
 from metal.machine import tenancy
 
 _EXPLAINED_ELSEWHERE = ("Ready", "Sanitized", "DriveOwed", ConditionType.BMC_OPERATIONAL)
 """Conditions whose content other sentences have."""
+_NORMAL = (HARDWARE_CHANGED,)
+"""Conditions that are False in normal operation."""
 
 
 def explain(server: Server, events: list[EventSummary], names: Kinds, now: datetime) -> Explanation:
@@ -108,7 +111,7 @@ def _tried(explanation: Explanation, server: Server, now: datetime) -> None:
 
 def _failing(explanation: Explanation, server: Server, now: datetime) -> None:
     status = server.status
-    said = f"{status.waiting_for} {status.failure.message if status.failure else ''}"
+    said = _said(server)
     for known in status.failing_operations:
         explanation.tried.append(_attempts(known, now, has_message=known.message not in said))
     if status.failing_operations:
@@ -120,6 +123,12 @@ def _failing(explanation: Explanation, server: Server, now: datetime) -> None:
             }
             for known in status.failing_operations
         ]  # fmt: skip
+
+
+def _said(server: Server) -> str:
+    """What the explanation of the wait and of the failure contains."""
+    status = server.status
+    return f"{status.waiting_for} {status.failure.message if status.failure else ''}".strip()
 
 
 def _attempts(known: FailingOperation, now: datetime, *, has_message: bool) -> str:
@@ -166,18 +175,19 @@ def _failure(explanation: Explanation, server: Server) -> None:
     }  # fmt: skip
     _add(explanation, FAILURES.get(failure.reason), failure.message, server)
     if not any("metalctl retry" in one for one in explanation.advice):
-        explanation.advice.append(f"To try again without waiting for that: metalctl retry {server.metadata.name}")
+        explanation.advice.append(f"{purpose_of_retry(failure.reason)}: metalctl retry {server.metadata.name}")
 
 
 def _conditions(explanation: Explanation, server: Server) -> None:
+    said = _said(server)
     for condition in server.status.conditions:
         if (condition.type, condition.status) == ("DriveOwed", "True") and not server.status.waiting_for:
             explanation.doing.append(f"DriveOwed ({condition.reason}): {condition.message}.")
         if condition.type == ConditionType.DUPLICATE_SYSTEM and condition.reason == IN_CHARGE:
             explanation.doing.append(f"{condition.message}.")
             explanation.advice.extend(remedies(condition.message))
-        explained = server.status.waiting_for and condition.message in server.status.waiting_for
-        if condition.status == "False" and condition.type not in _EXPLAINED_ELSEWHERE and not explained:
+        explained = condition.type in (*_EXPLAINED_ELSEWHERE, *_NORMAL) or (said and condition.message in said)
+        if condition.status == "False" and not explained:
             explanation.doing.append(f"{condition.type} is False ({condition.reason}): {condition.message}.")
 
 

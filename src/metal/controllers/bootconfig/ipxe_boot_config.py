@@ -10,10 +10,15 @@ from metal.api.kinds import Kinds
 from metal.api.server import Server
 from metal.boot.plan import Plan
 from metal.kube.meta.ownership import controller_reference, is_controlled_by
-from metal.machineapi.bootserver.bootable import COMMAND_LINE, GENERATION
+from metal.machineapi.bootserver.bootable import ARCHITECTURE, COMMAND_LINE, GENERATION
+
+_FORMER = "amd64"
+"""The architecture for which former versions pinned all images."""
 
 
-def desired(config: ServerBootConfiguration, server: Server, plan: Plan, base_url: str, kinds: Kinds) -> dict[str, Any]:
+def desired(
+    config: ServerBootConfiguration, server: Server, plan: Plan, base_url: str, kinds: Kinds, architecture: str
+) -> dict[str, Any]:
     """The object to apply: same name and namespace, owned by the boot configuration."""
     spec = IPXEBootConfigSpec(
         system_uuid=server.uuid,
@@ -24,7 +29,9 @@ def desired(config: ServerBootConfiguration, server: Server, plan: Plan, base_ur
         squashfs_url=plan.squashfs.url(base_url) if plan.squashfs else "",
         ignition_secret_ref=config.spec.ignition_secret_ref,
     )
-    annotations = {COMMAND_LINE: plan.command_line, GENERATION: str(config.metadata.generation)}
+    annotations = {
+        COMMAND_LINE: plan.command_line, GENERATION: str(config.metadata.generation), ARCHITECTURE: architecture,
+    }  # fmt: skip
     return {
         "metadata": {
             "name": config.metadata.name,
@@ -46,13 +53,14 @@ def differs(child: IPXEBootConfig | None, config: ServerBootConfiguration, wante
     return child.spec != msgspec.convert(wanted["spec"], IPXEBootConfigSpec)
 
 
-def pins(child: IPXEBootConfig | None, config: ServerBootConfiguration, kinds: Kinds) -> bool:
+def pins(child: IPXEBootConfig | None, config: ServerBootConfiguration, kinds: Kinds, architecture: str) -> bool:
     """Whether it holds the digest that this generation was resolved to; the tag may have moved since."""
     return (
         child is not None
         and is_controlled_by(child, config)
         and child.spec.image == config.spec.image
         and child.metadata.annotations.get(f"{kinds.boot_group}/{GENERATION}") == str(config.metadata.generation)
+        and child.metadata.annotations.get(f"{kinds.boot_group}/{ARCHITECTURE}", _FORMER) == architecture
     )
 
 

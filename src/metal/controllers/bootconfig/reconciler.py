@@ -34,7 +34,7 @@ from metal.controllers.bootconfig.findings import (
     with_condition,
 )
 from metal.controllers.bootconfig.lookups import Lookups
-from metal.controllers.bootconfig.scope import ConfigScope, Deps, Memo
+from metal.controllers.bootconfig.scope import ConfigScope, Deps, Memo, Wanted
 from metal.controllers.bootconfig.user_data import UserDataCheck
 from metal.controllers.shared.metrics import transitions
 from metal.controllers.shared.reconciled import reporting
@@ -44,6 +44,7 @@ from metal.kube.controller.controller import Done, Requeue, Result
 from metal.kube.meta.objects import Key, key_of
 from metal.kube.meta.ownership import is_controlled_by
 from metal.kube.meta.permissions import APPLY, Permission, Where, blocks, disowns, follows
+from metal.machine import architecture
 from metal.machineapi.bootserver.bootable import plan_of
 
 _IMAGE = "ImageValidation"
@@ -90,39 +91,45 @@ class BootConfigurationReconciler:
         if server is None or not server.uuid:
             findings[:] = [Finding(PENDING, "ServerMissing", f"the Server {name} to exist, with a systemUUID")]
             return
-        image, plan = await self._image(key, config)
+        found = self.deps.architecture(server)
+        image, plan = await self._image(key, config, found)
         findings.append(image)
         memo = self._memos.setdefault(key, Memo())
         findings.append(await self._user_data.find(key, config, memo, partial(self.wake, key)))
         if plan is not None and all(finding.state == READY for finding in findings[1:]):
-            findings.append(await self._apply(config, server, plan))
+            findings.append(await self._apply(config, server, plan, found.name))
         del findings[0]
 
-    async def _image(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
+    async def _image(
+        self, key: Key, config: ServerBootConfiguration, found: architecture.Found
+    ) -> tuple[Finding, Plan | None]:
         memo, now = self._memos.setdefault(key, Memo()), asyncio.get_running_loop().time()
-        wanted = (config.spec.image, config.metadata.generation)
-        if memo.failed is not None and memo.failed[:2] == wanted and now < memo.retry_at:
-            return replace(memo.failed[2], recheck_after=memo.retry_at - now), None
+        wanted = (config.spec.image, config.metadata.generation, found.name)
+        if memo.failed is not None and memo.failed[0] == wanted and now < memo.retry_at:
+            return replace(memo.failed[1], recheck_after=memo.retry_at - now), None
         try:
-            finding, plan = await self._fetch(key, config)
+            finding, plan = await self._fetch(key, config, found.name)
         except ImageError as exc:
             memo.failures, memo.resolved = memo.failures + 1, None
             failed = self._image_failed(exc, memo.failures)
-            memo.failed, memo.retry_at = (*wanted, failed), now + failed.recheck_after
+            if exc.reason == "ArchitectureMissing":
+                failed = replace(failed, message=f"{failed.message}. {self._way_out(config, found)}")
+            memo.failed, memo.retry_at = (wanted, failed), now + failed.recheck_after
             return failed, None
         if finding.state == READY:
             memo.failures, memo.failed = 0, None
         return finding, plan
 
-    async def _fetch(self, key: Key, config: ServerBootConfiguration) -> tuple[Finding, Plan | None]:
+    async def _fetch(self, key: Key, config: ServerBootConfiguration, architecture: str) -> tuple[Finding, Plan | None]:
         """The state of the image, and its plan once all blobs are local. Raises ImageError."""
-        pinned = self._pinned(key, config)
+        pinned = self._pinned(key, config, architecture)
         if pinned is not None and self.deps.images.keep(str(key), [blob.digest for blob in pinned.blobs]):
             return _ready(pinned), pinned
         reference = str(pinned.kernel.image) if pinned is not None else config.spec.image
         if not reference:
             raise ImageError("ImageMissing", _image_missing(config))
-        image = await self._resolve(key, reference, config.metadata.generation, pinned=pinned is not None)
+        wanted = (reference, config.metadata.generation, architecture)
+        image = await self._resolve(key, wanted, pinned=pinned is not None)
         if image is None:
             resolving = Finding(PENDING, "Resolving", f"the registry to answer for {reference}", _IMAGE)
             return self._pending_or_pinned(config, pinned, resolving)
@@ -148,19 +155,18 @@ class BootConfigurationReconciler:
             return finding, None
         return replace(_ready(pinned), recheck_after=finding.recheck_after), pinned
 
-    async def _resolve(self, key: Key, reference: str, generation: int, *, pinned: bool) -> Image | None:
-        memo = self._memos.setdefault(key, Memo())
-        if memo.resolved is not None and memo.resolved[:2] == (reference, generation):
-            return memo.resolved[2]
-        image = await self._lookups.start_or_join(
-            str(key), reference, partial(self.deps.images.resolve, reference, pinned=pinned), partial(self.wake, key)
-        )
-        memo.resolved = None if image is None else (reference, generation, image)
+    async def _resolve(self, key: Key, wanted: Wanted, *, pinned: bool) -> Image | None:
+        memo, (reference, _, architecture) = self._memos.setdefault(key, Memo()), wanted
+        if memo.resolved is not None and memo.resolved[0] == wanted:
+            return memo.resolved[1]
+        work = partial(self.deps.images.resolve, reference, architecture, pinned=pinned)
+        image = await self._lookups.start_or_join(str(key), (wanted, pinned), work, partial(self.wake, key))
+        memo.resolved = None if image is None else (wanted, image)
         return image
 
-    def _pinned(self, key: Key, config: ServerBootConfiguration) -> Plan | None:
+    def _pinned(self, key: Key, config: ServerBootConfiguration, architecture: str) -> Plan | None:
         found = self.deps.children.get(key)
-        if found is None or not ipxe_boot_config.pins(found, config, self.deps.context.kinds):
+        if found is None or not ipxe_boot_config.pins(found, config, self.deps.context.kinds, architecture):
             return None
         try:
             return plan_of(found, self.deps.context.kinds)
@@ -180,9 +186,16 @@ class BootConfigurationReconciler:
             return Finding(ERROR, exc.reason, str(exc), _IMAGE, settings.retry_slow)
         return Finding(ERROR, "ValidationFailed", f"{exc.reason}: {exc}", _IMAGE, settings.retry_slow)
 
-    async def _apply(self, config: ServerBootConfiguration, server: Server, plan: Plan) -> Finding:
+    def _way_out(self, config: ServerBootConfiguration, found: architecture.Found) -> str:
+        name, label = config.spec.server_ref.name, self.deps.architecture_label
+        why = " by boot.defaultArchitecture, since its inventory names none" if found.assumed else ""
+        return (
+            f"The architecture of Server {name} is {found.name}{why}: use an image for it, or correct the label {label}"
+        )
+
+    async def _apply(self, config: ServerBootConfiguration, server: Server, plan: Plan, architecture: str) -> Finding:
         deps, kinds = self.deps, self.deps.context.kinds
-        wanted = ipxe_boot_config.desired(config, server, plan, deps.settings.base_url, kinds)
+        wanted = ipxe_boot_config.desired(config, server, plan, deps.settings.base_url, kinds, architecture)
         found = deps.children.get(Key(config.metadata.name, config.metadata.namespace))
         if ipxe_boot_config.differs(found, config, wanted):
             if found is None:

@@ -9,10 +9,14 @@ from metal.boot.images import Image, Images
 from metal.controllers.bootconfig.findings import Finding
 from metal.controllers.shared.scope import Context, StatusScope
 from metal.kube.cache.informer import Informer
+from metal.machine import architecture
 from metal.machineapi.bootserver.settings import BootSettings
 
 BY_SERVER = "bootconfig-server"
 """Index of boot configurations by the name of their server."""
+
+Wanted = tuple[str, int, str]
+"""An image reference, the generation that names it, and the architecture of the server."""
 
 ConfigScope = StatusScope[ServerBootConfiguration]
 
@@ -28,6 +32,15 @@ class Deps:
     images: Images
     settings: BootSettings
 
+    @property
+    def architecture_label(self) -> str:
+        """Key of the label of a Server that names its architecture."""
+        return self.context.kinds.key(architecture.LABEL)
+
+    def architecture(self, server: Server) -> architecture.Found:
+        """The architecture that a server boots."""
+        return architecture.of_server(server, self.architecture_label, self.settings.architecture)
+
 
 @dataclass
 class Memo:
@@ -37,9 +50,9 @@ class Memo:
     """Consecutive failed attempts to get the image."""
     ignition: tuple[tuple[str, str], Finding] | None = None
     """UID and resourceVersion of the Secret that was accepted last, and what was found."""
-    resolved: tuple[str, int, Image] | None = None
-    """Reference, generation, and what it was resolved to; kept during the download."""
-    failed: tuple[str, int, Finding] | None = None
-    """Image, generation, and why it is not available; valid until `retry_at`, also in earlier passes."""
+    resolved: tuple[Wanted, Image] | None = None
+    """What was resolved last, and the image; kept during the download."""
+    failed: tuple[Wanted, Finding] | None = None
+    """What is not available, and why; valid until `retry_at`, also in earlier passes."""
     retry_at: float = 0.0
     """Loop time at which the registry is asked again."""

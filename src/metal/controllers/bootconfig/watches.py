@@ -32,7 +32,16 @@ def setup_boot_configs(
         return map(key_of, deps.configs.by_index(BY_SERVER, server.metadata.name))
 
     controller.watches_own(deps.configs, context.own_writes(kinds.boot_config))
-    controller.watches(deps.servers, of_server, _boot_parameters_changed)
+
+    def boot_parameters_changed(old: Server | None, new: Server | None) -> bool:
+        """Whether what the IPXEBootConfig contains changed: UUID, addresses, or the image's architecture."""
+        if old is None or new is None:
+            return True
+        if deps.architecture(old) != deps.architecture(new):
+            return True
+        return old.uuid != new.uuid or old.status.network_interfaces != new.status.network_interfaces
+
+    controller.watches(deps.servers, of_server, boot_parameters_changed)
     controller.watches(deps.children, owner_keys(kinds.boot_config))
     return reconciler
 
@@ -40,10 +49,3 @@ def setup_boot_configs(
 def _server_of(config: ServerBootConfiguration) -> Iterable[str]:
     """Index of boot configurations by the name of their server."""
     return (config.spec.server_ref.name,)
-
-
-def _boot_parameters_changed(old: Server | None, new: Server | None) -> bool:
-    """Whether the UUID or the addresses of a server changed, which the IPXEBootConfig contains."""
-    if old is None or new is None:
-        return True
-    return old.uuid != new.uuid or old.status.network_interfaces != new.status.network_interfaces

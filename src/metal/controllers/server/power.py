@@ -66,7 +66,7 @@ async def converge(
         scope.set(power_request=None)
         return None
     if request is None:
-        _report_unexpected(scope, target, system, why)
+        await _report_unexpected(scope, target, system, why)
         # a shutdown was requested in vain before the power could not be cut
         force = force or failing.find(scope, Operation.FORCE_POWER_OFF) is not None
         request = _request(scope, target, why, force=force)
@@ -75,7 +75,7 @@ async def converge(
     return await _continue_request(scope, request)
 
 
-def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
+async def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why: str) -> None:
     """Record an Event when the power was as required and was changed outside the operator."""
     last, since = scope.server.status, asyncio.get_running_loop().time() - scope.memo.reset_at
     caused_by_operator = (
@@ -83,6 +83,7 @@ def _report_unexpected(scope: Scope, target: PowerState, system: SystemInfo, why
     )
     if last.power_state != target.value or caused_by_operator:
         return
+    await scope.require_latest()  # a status from a backup does not say what the power was
     found = f"the machine is {system.power_state}, changed outside the operator"
     text = f"{found}; it is switched {target.lower()} again ({why})"
     scope.record_event("UnexpectedPower", text, warning=True)

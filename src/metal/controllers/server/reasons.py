@@ -59,6 +59,20 @@ class Reason(StrEnum):
     STATUS_OUTDATED = "StatusOutdated"
 
 
+ERASED_BY_RETRY = frozenset({Reason.EVIDENCE_LOST, Reason.SANITIZATION_OWED, Reason.STATUS_OUTDATED})
+"""Failures after which operation=retry does nothing but erase the drives."""
+
+
+def purpose_of_retry(reason: str) -> str:
+    """What a retry after this failure is for, as the beginning of a sentence that ends with the command."""
+    return "To erase the data" if reason in ERASED_BY_RETRY else "To try again"
+
+
+def summary(reason: str, message: str) -> str:
+    """A failure for `status.waitingFor`, a column of `kubectl get`: what happened, without what to do about it."""
+    return f"{reason}: {message.split('. ', 1)[0]}"
+
+
 class ConditionType(StrEnum):
     """Types of a Server's conditions that more than one module uses."""
 

@@ -24,7 +24,7 @@ from metal.bmc.pool import BMC, BMCEndpoint, Pool
 from metal.bmc.power import PowerState
 from metal.bmc.systems import SystemInfo
 from metal.controllers.server import clock_jump, system_check
-from metal.controllers.server.reasons import ConditionType, WaitFor
+from metal.controllers.server.reasons import ConditionType, WaitFor, purpose_of_retry, summary
 from metal.controllers.server.settings import ServerSettings
 from metal.controllers.server.traits import WAITS, traits_of
 from metal.controllers.shared import bmc_events
@@ -191,16 +191,18 @@ class Scope(StatusScope[Server]):
     def fail(self, reason: str, message: str, operation: str = "") -> Requeue:
         """Enter Error: `message` says what failed, what was awaited, and what to do; the retry command is added.
 
-        `operation` is the operation on the BMC that failed, if it was one.
+        Its first sentence is what `status.waitingFor` has. `operation` is the operation on the BMC that failed, if it
+        was one.
         """
         annotation = f"{self.context.kinds.key(OPERATION)}=retry"
-        message = f"{message.rstrip('.')}. To try again: kubectl annotate servers {self.name} {annotation}"
+        retry = f"{purpose_of_retry(reason)}: kubectl annotate servers {self.name} {annotation}"
+        message = f"{message.rstrip('.')}. {retry}"
         if self.status.state != State.ERROR:
             failure = Failure(state=self.status.state, operation=operation, reason=reason, message=message)
             self.set(failure=failure)
             self.transition(State.ERROR, message, warning=True)
             self.condition(ConditionType.READY, False, reason, message)
-        self.set(waiting_for=f"{reason}: {message}")
+        self.set(waiting_for=summary(reason, message))
         return Requeue(self.context.jitter(self.settings.resync))
 
     def wait(

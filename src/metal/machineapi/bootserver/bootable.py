@@ -21,6 +21,9 @@ COMMAND_LINE = "command-line"
 GENERATION = "generation"
 """Annotation key with the generation of the ServerBootConfiguration for which the image's digest was pinned."""
 
+ARCHITECTURE = "architecture"
+"""Annotation key with the architecture for which it was pinned. Former versions pinned for amd64 and had none."""
+
 
 class NotReady(Exception):
     """A required object is missing or not ready; a later request may succeed. str() has no secrets."""

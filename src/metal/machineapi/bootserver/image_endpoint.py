@@ -62,7 +62,7 @@ class ImageEndpoint:
     async def _serve(self, server: Server, blob: Blob, token: str, method: str, headers: Mapping[str, str]) -> Response:
         if not token:
             raise TokenMissing
-        window = boot_window.check_token(server.status.boot_window, self._clock(), token)
+        window = boot_window.check_image_token(server.status.boot_window, self._clock(), token)
         plan = (await self._bootables.of(window)).plan
         if blob not in plan.blobs:
             raise Refused("ImageForbidden", "the blob is not part of this boot's image")

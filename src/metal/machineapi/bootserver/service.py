@@ -4,8 +4,9 @@ Every request is checked against the boot window in the Server's status, which c
 machine on. The script goes to an address that DHCP leased to one of the MAC addresses that the server's BMC shows. Only
 where the window permits the trust FirstRequest, and no such lease is known, it goes to the first requester after the
 BMC has shown power On; a second requester stops the boot, and the Ignition waits until that did not happen. The script
-carries a token for image and Ignition; fetching the Ignition spends it. Each step is a conditional write of the boot
-window, so that of two concurrent requests, also on two replicas, one succeeds. Nothing is kept in memory.
+carries a token for image and Ignition; fetching the Ignition spends it, and a root file system that is fetched later
+has a token of its own. Each step is a conditional write of the boot window, so that of two concurrent requests, also on
+two replicas, one succeeds. Nothing is kept in memory.
 """
 
 import asyncio
@@ -97,21 +98,21 @@ class BootService:
             return self._unready("script", client, exc, server)
 
     async def _script(self, server: Server, uuid: str, client: str) -> Response:
-        token = self._token()
+        token, image_token = self._token(), self._token()
         if _is_still_off(server):
             raise Refused("BootWindowClosed", "the machine has not been powered on for this boot")
         leases = await self._leases_of_boot(server)
         if is_shared(uuid) and not leases:
             raise Refused("IdentityAmbiguous", "many machines have this UUID, and no lease shows which of them asks")
-        step = self._serve_script(server, leases, token, client)
+        step = self._serve_script(server, leases, token, image_token, client)
         window = step(server.status.boot_window)  # refuse before anything else is read
         bootable = await self._bootables.of(window)
-        body = bootable.plan.script(self._settings.base_url, uuid, token)
+        body = bootable.plan.script(self._settings.base_url, uuid, token, image_token)
         await self._windows.change(server, step)
         return Response(200, body.encode())
 
     def _serve_script(
-        self, server: Server, leases: frozenset[str], token: str, client: str
+        self, server: Server, leases: frozenset[str], token: str, image_token: str, client: str
     ) -> Callable[[BootWindow | None], BootWindow]:
         def step(window: BootWindow | None) -> BootWindow:
             now = self._clock()
@@ -125,6 +126,7 @@ class BootService:
                 window,
                 now,
                 token=token,
+                image_token=image_token,
                 client=client,
                 lease_known=bool(leases) and (not earlier or earlier in leases),
                 trust=Trust.LEASE if leases else Trust.FIRST_REQUEST,

@@ -15,7 +15,7 @@ class BootSettings:
     base_url: str = "http://127.0.0.1:8082"
     """Where machines reach the boot server, without a path or a slash at the end."""
     architecture: str = "amd64"
-    """Architecture of the machines, as OCI names it."""
+    """Architecture, as OCI names it, of servers whose inventory names none."""
     cache: Path = Path(".metal/images")
     """Folder of the image cache."""
     cache_bytes: int = 20 * 1024**3

@@ -190,17 +190,24 @@ def chassis(machine: Machine) -> JSON:
     }
 
 
+_ARCHITECTURES = {"amd64": ("x86", "x86-64"), "arm64": ("ARM", "ARM-A64")}
+"""ProcessorArchitecture and InstructionSet."""
+
+
 def processors(machine: Machine) -> list[JSON]:
     """Processor packages."""
     parts = machine.hardware
+    architecture, instructions = _ARCHITECTURES[parts.architecture]
+    sockets = 0 if machine.faults.hides_processors else parts.sockets
     return [
         {
             **_head(f"{SYSTEM}/Processors/{n}", "Processor.v1_18_0.Processor", f"{n}", f"CPU {n}"),
-            "Socket": f"CPU {n}", "ProcessorType": "CPU", "ProcessorArchitecture": "x86", "InstructionSet": "x86-64",
+            "Socket": f"CPU {n}", "ProcessorType": "CPU",
+            "ProcessorArchitecture": architecture, "InstructionSet": instructions,
             "Manufacturer": MANUFACTURER, "Model": parts.cpu_model, "MaxSpeedMHz": 3200, "TotalCores": parts.cores,
             "TotalThreads": 2 * parts.cores, "Status": OK,
         }
-        for n in range(1, parts.sockets + 1)
+        for n in range(1, sockets + 1)
     ]  # fmt: skip
 
 

@@ -6,11 +6,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 
 from metal.boot import manifest as documents
 from metal.boot.errors import ImageError
-from metal.boot.images import Image, Progress
+from metal.boot.images import Image, Progress, find_manifest
 from metal.boot.manifest import Document
 from metal.boot.oci import BadReference, parse
 from metal.boot.plan import Blob
@@ -20,9 +21,8 @@ from metal.sim.images.registry import ImageStore
 class LocalImages:
     """Implements metal.boot.images.Images. Every registry name refers to the same store."""
 
-    def __init__(self, store: ImageStore | None = None, architecture: str = "amd64") -> None:
+    def __init__(self, store: ImageStore | None = None) -> None:
         self.store = store or ImageStore()
-        self._architecture = architecture
         self.failure: ImageError | None = None
         """The error that every resolve of a new reference raises."""
         self.delay = 0.0
@@ -44,8 +44,8 @@ class LocalImages:
             shutil.rmtree(self._folder)
             self._folder = None
 
-    async def resolve(self, reference: str, *, pinned: bool = False) -> Image:
-        """Resolve a reference. Raises ImageError."""
+    async def resolve(self, reference: str, architecture: str, *, pinned: bool = False) -> Image:
+        """Resolve a reference for an architecture. Raises ImageError."""
         await asyncio.sleep(self.delay)
         if self.failure is not None:
             raise self.failure
@@ -53,13 +53,11 @@ class LocalImages:
             wanted = parse(reference)
         except BadReference as exc:
             raise ImageError("BadReference", str(exc)) from None
-        digest, document = self._document(wanted.repository, wanted.wanted)
-        if documents.is_index(document, document.media_type):
-            entry = documents.choose(document, self._architecture)
-            digest, document = self._document(wanted.repository, entry.digest)
-        parts = documents.parts(document)
-        line = documents.command_line(self.store.blobs[parts.config.digest]) if parts.config else ""
-        return Image(wanted.pinned(digest), parts, line)
+        document, chain = await find_manifest(partial(self._document, wanted.repository), wanted.wanted, architecture)
+        parts, config = documents.parts(document), documents.Config()
+        if parts.config is not None:
+            config = documents.read_config(self.store.blobs[parts.config.digest], parts.config.media_type)
+        return Image(wanted.pinned(chain[-1]), parts, config.command_line, config.architecture, chain)
 
     def prefetch(self, owner: str, image: Image, wake: Callable[[], None]) -> Progress:
         """Every blob is available."""
@@ -83,11 +81,11 @@ class LocalImages:
         """No effect: files are never removed."""
         return _kept()
 
-    def _document(self, repository: str, name: str) -> tuple[str, Document]:
+    async def _document(self, repository: str, name: str) -> tuple[str, str, Document]:
         found = self.store.manifests.get((repository, name))
         if found is None:
             raise ImageError("ImageNotFound", f"the store has no {repository}:{name}")
-        return f"sha256:{hashlib.sha256(found[1]).hexdigest()}", documents.parse(found[1], found[0])
+        return f"sha256:{hashlib.sha256(found[1]).hexdigest()}", found[0], documents.parse(found[1], found[0])
 
     def _path(self, digest: str) -> Path:
         if self._folder is None:

@@ -2,37 +2,55 @@
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
 from aiohttp import web
+
+from metal.sim import kernels
+from metal.sim.images.efi_program import efi_program
 
 INDEX = "application/vnd.oci.image.index.v1+json"
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 CONFIG = "application/vnd.ironcore.image.config.v1+json"
 KERNEL = "application/vnd.ironcore.image.kernel"
 INITRAMFS = "application/vnd.ironcore.image.initramfs"
+SQUASHFS = "application/vnd.ironcore.image.squashfs"
 DEFAULT_PORT = 8084
 NAMES = ("probe", "demo")
 
 
+ARCHITECTURES = ("amd64", "arm64")
+
+
 @dataclass(frozen=True)
 class FakeImage:
-    """A kernel and a RAM disk with arbitrary content and true digests."""
+    """A kernel and a RAM disk with arbitrary content and true digests, for one architecture or for more."""
 
     repository: str
     kernel: bytes = field(repr=False)
     initrd: bytes = field(repr=False)
     command_line: str = "console=ttyS0,115200"
+    squashfs: bytes = field(default=b"", repr=False)
+    """Root file system that the operating system fetches; none when empty."""
     tag: str = "latest"
+    """Empty for an image that is known by its digest only."""
+    architectures: tuple[str, ...] = ARCHITECTURES
+    """There is a manifest for each, whose kernel and config name it; none is named when this is empty."""
 
 
 def fake_image(repository: str, tag: str = "latest") -> FakeImage:
     """Some kilobytes that depend on the name alone, so that digests are always the same."""
+    former = former_image(repository, tag)
+    return replace(former, kernel=efi_program(former.kernel), tag=tag, architectures=ARCHITECTURES)
+
+
+def former_image(repository: str, tag: str = "latest") -> FakeImage:
+    """The same as of former versions, whose kernels were no EFI programs: saved objects name it by its digest."""
     kernel = hashlib.sha256(f"kernel {repository}:{tag}".encode()).digest() * 128
     initrd = hashlib.sha256(f"initrd {repository}:{tag}".encode()).digest() * 512
-    return FakeImage(repository, kernel, initrd, tag=tag)
+    return FakeImage(repository, kernel, initrd, tag="", architectures=())
 
 
 class ImageStore:
@@ -42,7 +60,7 @@ class ImageStore:
         self.blobs: dict[str, bytes] = {}
         self.manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
         self.requests = 0
-        for image in images if images is not None else map(fake_image, NAMES):
+        for image in images if images is not None else (*map(former_image, NAMES), *map(fake_image, NAMES)):
             self.add(image)
 
     def __repr__(self) -> str:
@@ -50,14 +68,21 @@ class ImageStore:
 
     def add(self, image: FakeImage) -> str:
         """Store an image as index, manifest, config and layers; returns the index's digest."""
-        config = self._blob(msgspec.json.encode({"commandLine": image.command_line}), CONFIG)
-        layers = [self._blob(image.kernel, KERNEL), self._blob(image.initrd, INITRAMFS)]
-        manifest = self._manifest(
-            image, {"schemaVersion": 2, "mediaType": MANIFEST, "config": config, "layers": layers}
-        )
-        entry = manifest | {"platform": {"architecture": "amd64", "os": "linux"}}
-        index = self._manifest(image, {"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]}, image.tag)
+        entries = [self._entry(image, architecture) for architecture in image.architectures or ("amd64",)]
+        tags = (image.tag,) if image.tag else ()
+        index = self._manifest(image, {"schemaVersion": 2, "mediaType": INDEX, "manifests": entries}, *tags)
         return str(index["digest"])
+
+    def _entry(self, image: FakeImage, architecture: str) -> dict[str, Any]:
+        config = {"commandLine": image.command_line} | ({"architecture": architecture} if image.architectures else {})
+        kernel = kernels.of_architecture(image.kernel, architecture)
+        body: dict[str, Any] = {
+            "schemaVersion": 2, "mediaType": MANIFEST, "config": self._blob(msgspec.json.encode(config), CONFIG),
+            "layers": [self._blob(kernel, KERNEL), self._blob(image.initrd, INITRAMFS)],
+        }  # fmt: skip
+        if image.squashfs:
+            body["layers"].append(self._blob(image.squashfs, SQUASHFS))
+        return self._manifest(image, body) | {"platform": {"architecture": architecture, "os": "linux"}}
 
     def _blob(self, content: bytes, media_type: str) -> dict[str, Any]:
         digest = f"sha256:{hashlib.sha256(content).hexdigest()}"

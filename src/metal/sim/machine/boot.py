@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from metal.sim import kernels
 from metal.sim.machine import ipxe, uefi
 from metal.sim.machine.efi_image import EFIImage
 from metal.sim.machine.eraser import Eraser
@@ -93,7 +94,7 @@ class Firmware:
         if override.enabled == "Once" and not machine.faults.ignores_once:
             machine.state.override = Override(mode=override.mode, http_boot_uri=override.http_boot_uri)
             machine.note("override", enabled="Disabled", target="None", by="firmware")
-        return machine.has_medium and not override.is_network and not ignored
+        return machine.has_medium and not ignored
 
     async def _http_boot(self) -> Loaded | None:
         """UEFI HTTP boot: the network is configured by DHCP, the URL is the BMC's. Raises Shell."""
@@ -179,11 +180,17 @@ class Firmware:
     async def _start(self, loaded: Loaded) -> None:
         """Kernel, RAM disk, Ignition, services."""
         machine = self._machine
+        if not kernels.starts_on(loaded.kernel, machine.hardware.architecture):
+            machine.note("script", problem="Exec format error")
+            self._boot_disk()
+            return
         await machine.pause(machine.site.options.boot * _KERNEL)
         image = hashlib.sha256(loaded.kernel + b"".join(loaded.initrds)).hexdigest()
-        url = loaded.argument("ignition.config.url")
+        url, root = loaded.argument("ignition.config.url"), loaded.argument("gl.url")
         try:
-            system = operating_system(await self._ignition(url) if url else None, image)
+            system = operating_system(await self._insist(url) if url else None, image)
+            if root:
+                await self._insist(root)
         except IgnitionError as exc:
             machine.state.netbooting = False
             machine.note("os", kind="emergency", problem=str(exc))
@@ -194,8 +201,8 @@ class Firmware:
         self._installed(system)
         await self._run(system)
 
-    async def _ignition(self, url: str) -> bytes:
-        """Ignition retries without limit while the server answers 5xx or not at all. Raises IgnitionError."""
+    async def _insist(self, url: str) -> bytes:
+        """As Ignition does: retry without limit while the server answers 5xx or not at all. Raises IgnitionError."""
         delay = 0.5
         self._remember_secret(url)
         while True:

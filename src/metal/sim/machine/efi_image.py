@@ -70,7 +70,9 @@ def _image(data: bytes) -> EFIImage | None:
 def _sections(data: bytes, table: int, count: int) -> Iterator[tuple[bytes, bytes]]:
     for number in range(count):
         name, size, _, raw, offset, _ = _SECTION.unpack_from(data, table + 40 * number)
-        yield name.rstrip(b"\0"), data[offset : offset + (min(size, raw) or raw)]
+        content = data[offset : offset + raw]
+        # A kernel's section is larger in memory than in the file, so that its size there does not tell the padding.
+        yield name.rstrip(b"\0"), content[:size] if 0 < size <= raw else content.rstrip(b"\0")
 
 
 def _is_signed(data: bytes, optional: int) -> bool:

@@ -1,7 +1,7 @@
 """The hardware of a simulated machine, as both its BMC and the probe report it."""
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from metal.sim.machine.identity import Identity
 
@@ -33,11 +33,17 @@ class Hardware:
     dimm_gib: int
     dimms: int
     disks: tuple[Disk, ...]
+    architecture: str = "amd64"
+    """amd64 or arm64, as OCI names it."""
 
     @property
     def memory_gib(self) -> int:
         """Total memory."""
         return self.dimm_gib * self.dimms
+
+    def with_arm(self) -> "Hardware":
+        """The same hardware with arm64 processors."""
+        return replace(self, architecture="arm64", cpu_model="Neutron N1")
 
 
 def hardware(identity: Identity, rng: random.Random) -> Hardware:

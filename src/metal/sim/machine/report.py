@@ -16,6 +16,7 @@ def report(
     """The `data` of a registration. `drives` are those that can be seen, all when None."""
     return {
         "timestamp": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "architecture": {"amd64": "x86_64", "arm64": "aarch64"}[parts.architecture],
         "systemInfo": _system(identity, parts),
         "cpu": [_cpu(parts, number) for number in range(parts.sockets)],
         "networkInterfaces": _interfaces(identity),

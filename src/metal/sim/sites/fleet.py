@@ -70,6 +70,8 @@ class Fleet:
         )  # fmt: skip
         numbers = range(self.settings.offset, self.settings.offset + n)
         self.machines = [Machine(identity(k, seed), site, random.Random(f"{seed}/{k}")) for k in numbers]
+        for machine in self.machines[max(0, n - self.options.arm64) :]:
+            machine.hardware = machine.hardware.with_arm()
         for machine, other in zip(self.machines, self.machines[1:], strict=False):
             machine.neighbour, other.neighbour = other.identity.uuid, machine.identity.uuid
         self.bmcs: dict[str, SimBMC] = {machine.identity.bmc_ip: SimBMC(machine) for machine in self.machines}

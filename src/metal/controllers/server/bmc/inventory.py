@@ -5,14 +5,13 @@ from collections import Counter
 from datetime import datetime
 
 from metal.api.inventory import Inventory, Part
-from metal.api.server import Processor, ServerStatus
+from metal.api.server import ServerStatus
 from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.kube.meta.conditions import is_true
+from metal.machine import architecture
 
 CHANGED = "HardwareChanged"
-_ARCHITECTURES = {"x86-64": "amd64", "x86": "amd64", "arm-a64": "arm64", "arm": "arm64"}
-"""Redfish's names of architectures (DSP0268, Processor) as Kubernetes writes them."""
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 63
 """Characters of a label's value (Kubernetes, labels and selectors)."""
@@ -73,7 +72,7 @@ def labels(status: ServerStatus) -> dict[str, str]:
     cpus = [cpu for cpu in status.processors if cpu.type in ("", "CPU")]
     drives = sum(len(storage.drives) for storage in status.storages)
     found = {
-        "architecture": _architecture(cpus),
+        "architecture": _value(status.architecture or architecture.of_processors(cpus)),
         "cores": str(sum(cpu.total_cores for cpu in cpus) or ""),
         "memory": status.total_system_memory,
         "drives": str(drives or ""),
@@ -92,12 +91,6 @@ def label_changes(scope: Scope) -> dict[str, str | None]:
     there = {key: value for key, value in scope.server.metadata.labels.items() if key.startswith(prefix)}
     changes: dict[str, str | None] = {key: value for key, value in wanted.items() if there.get(key) != value}
     return changes | dict.fromkeys(there.keys() - wanted.keys())
-
-
-def _architecture(cpus: list[Processor]) -> str:
-    words = {(cpu.instruction_set or cpu.architecture).lower() for cpu in cpus}
-    known = {_ARCHITECTURES.get(word, word) for word in words if word}
-    return _value(known.pop()) if len(known) == 1 else ""
 
 
 def _value(text: str) -> str:

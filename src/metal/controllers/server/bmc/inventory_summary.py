@@ -5,16 +5,16 @@ from typing import Any
 
 from metal.api.network import NetworkInterface
 from metal.api.sanitization import RAIDVolume, VolumeDrive
-from metal.api.server import Processor
+from metal.api.server import Processor, ServerStatus
 from metal.api.storage import Storage, StorageDrive, StorageVolume
 from metal.bmc import inventory as bmc
-from metal.machine import interfaces
+from metal.machine import architecture, interfaces
 from metal.machine.quantity import quantity
 
 
-def of_inventory(inventory: bmc.Inventory, known: tuple[NetworkInterface, ...]) -> dict[str, Any]:
-    """Status fields for an out-of-band inventory. Interfaces that the probe reported before are kept."""
-    system = inventory.system
+def of_inventory(inventory: bmc.Inventory, known: ServerStatus) -> dict[str, Any]:
+    """Status fields for an out-of-band inventory. What only the probe reported before is kept."""
+    system, processors = inventory.system, tuple(_processor(p) for p in inventory.processors)
     return {
         "manufacturer": system.manufacturer,
         "model": system.model,
@@ -24,9 +24,10 @@ def of_inventory(inventory: bmc.Inventory, known: tuple[NetworkInterface, ...]) 
         "total_system_memory": quantity(system.total_memory_bytes),
         "power_state": system.power_state.value,
         "indicator_led": system.indicator_led,
-        "processors": tuple(_processor(p) for p in inventory.processors),
+        "processors": processors,
+        "architecture": architecture.of_processors(processors, system.processor_model) or known.architecture,
         "storages": tuple(_storage(s) for s in inventory.storages),
-        "network_interfaces": interfaces.shown_by_bmc(_interfaces(inventory), known),
+        "network_interfaces": interfaces.shown_by_bmc(_interfaces(inventory), known.network_interfaces),
     }
 
 

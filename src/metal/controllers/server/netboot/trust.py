@@ -36,7 +36,7 @@ async def before_power_on(scope: Scope, minimum: str) -> Requeue | None:
     """None when a boot can reach `minimum`; else the wait, or Error past its deadline. Raises BMCError."""
     if not is_reachable(scope, minimum) and minimum == Trust.LEASE:
         found = await scope.connected().inventory(scope.uri)
-        shown = inventory_summary.of_inventory(found, scope.status.network_interfaces)
+        shown = inventory_summary.of_inventory(found, scope.status)
         scope.set(network_interfaces=shown["network_interfaces"])
     if is_reachable(scope, minimum):
         return None

@@ -20,6 +20,7 @@ from metal.controllers.server.tenancy.adoption import recreated
 from metal.kube.client.errors import NotFound
 from metal.kube.controller.controller import Requeue
 from metal.kube.meta.permissions import Permission, Where
+from metal.machine import architecture
 from metal.machine.report import known_drives, memory, storages
 
 
@@ -45,6 +46,7 @@ async def run(scope: Scope) -> Requeue:
         return foreign
     status = scope.status
     scope.set(
+        architecture=status.architecture or architecture.of_report(report),
         drives=known_drives(report, status.storages),
         storages=status.storages or storages(report),  # some BMCs report neither
         total_system_memory=status.total_system_memory or memory(report),

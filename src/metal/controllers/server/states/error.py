@@ -14,7 +14,7 @@ from metal.controllers.server.bmc import failing
 from metal.controllers.server.bmc.bmc_errors import REFUSED
 from metal.controllers.server.netboot import readiness, trust
 from metal.controllers.server.netboot.progress import belongs, tenant_of
-from metal.controllers.server.reasons import CONTACT, ConditionType, Operation, Reason, WaitFor, is_of_bmc
+from metal.controllers.server.reasons import CONTACT, ConditionType, Operation, Reason, WaitFor, is_of_bmc, summary
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.states import maintenance
 from metal.controllers.server.tenancy import erased_elsewhere, reimage
@@ -55,7 +55,7 @@ async def run(scope: Scope) -> Requeue:
     known = failing.find(scope, failure.operation)
     left = failing.seconds_left(scope, known) if known is not None else 0.0
     poll = min(left, scope.settings.resync) if left else None
-    text = f"{failure.reason}: {failure.message}"
+    text = summary(failure.reason, failure.message)
     if failure.reason == Reason.SANITIZATION_OWED and (found := await erased_elsewhere.sentence(scope)):
         text = f"{text}. {found}"
     return scope.wait(WaitFor.REPAIR, text, poll=poll)

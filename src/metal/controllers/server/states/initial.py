@@ -16,7 +16,7 @@ async def run(scope: Scope) -> Requeue:
     await scope.observe()  # a BMC that does not answer is not a failure of the inventory
     inventory = await scope.connected().inventory(scope.uri)
     system_check.require(scope.server, inventory.system)
-    scope.set(**inventory_summary.of_inventory(inventory, scope.status.network_interfaces))
+    scope.set(**inventory_summary.of_inventory(inventory, scope.status))
     if inventory.problems:
         scope.condition(ConditionType.INVENTORY_COMPLETE, False, "PartlyRead", "; ".join(inventory.problems)[:1000])
     else:

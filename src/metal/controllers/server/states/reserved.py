@@ -14,8 +14,9 @@ from metal.controllers.server.reasons import ConditionType
 from metal.controllers.server.scope import Scope
 from metal.controllers.server.tenancy import living_claims, owed_drives, reimage, sanitization_policy
 from metal.controllers.server.tenancy.adoption import lost_status
-from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, record_tenant
+from metal.controllers.server.tenancy.tenancy import claim_config, find_claim, record_kept, record_tenant
 from metal.kube.controller.controller import Requeue
+from metal.machine import tenancy
 
 
 async def run(scope: Scope) -> Requeue:
@@ -29,6 +30,8 @@ async def run(scope: Scope) -> Requeue:
         record_tenant(scope, claim)
         sanitization_policy.record_policy(scope, claim)
         await scope.commit()
+    elif tenancy.is_boot_of_another(scope.tenancy):
+        await record_kept(scope, claim)
     sanitization_policy.record_policy(scope, claim)
     await lost_status.keep(scope)  # before anything of the claim can reach the machine
     unverified = await record_success(scope, claim)

@@ -20,7 +20,7 @@ import structlog
 from metal.api.boot_window import Phase, Purpose, Trust
 from metal.api.names import OPERATION, RETRY
 from metal.api.sanitization import KnownDrive, OwedDrive, Policy
-from metal.api.server import State
+from metal.api.server import ServerStatus, State
 from metal.bmc.errors import BMCBusy, BMCError
 from metal.controllers.server.bmc import failing, inventory_summary
 from metal.controllers.server.reasons import ConditionType, Operation, WaitFor
@@ -79,7 +79,7 @@ async def _listed(scope: Scope) -> tuple[KnownDrive, ...]:
         failing.failed(scope, operation, exc.reason, exc)
         raise
     failing.succeeded(scope, operation)
-    return drives_in(inventory_summary.of_inventory(found, ())["storages"])
+    return drives_in(inventory_summary.of_inventory(found, ServerStatus())["storages"])
 
 
 async def before_erasure(scope: Scope, refused: Iterable[KnownDrive] = ()) -> Requeue | None:

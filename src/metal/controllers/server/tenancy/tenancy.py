@@ -80,6 +80,22 @@ def record_tenant(scope: Scope, claim: ServerClaim) -> None:
     scope.set(tenancy=tenancy.begin(scope.tenancy, claim), boot_attempts=0)
 
 
+async def record_kept(scope: Scope, claim: ServerClaim) -> None:
+    """Record the boot of a former claim as this claim's, whose UID an administrator has written to keep the data.
+
+    Also in the Lease of the machine. Raises ApiError.
+    """
+    scope.set(tenancy=tenancy.kept(scope.tenancy, claim, scope.now))
+    scope.condition(
+        ConditionType.BOOT_ASSUMED,
+        True,
+        "DataKept",
+        "the data of a former claim was kept for this one, which counts as booted: no network boot overwrites it",
+    )
+    await scope.commit()
+    await scope.require_in_charge(again=True)
+
+
 def required_permissions(kinds: Kinds) -> tuple[Permission, ...]:
     """Permissions of this module."""
     return (Permission(kinds.claim, ("get",), "confirms that a claim is gone before its server is cleaned up"),)

@@ -1,6 +1,7 @@
 """Parts of a Server are restored from an older backup while its claim's machine runs: the machine is not changed."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from metal.api.core import LEASE
 from metal.api.server import Server
 from metal.bmc.power import PowerState
+from metal.kube.meta import conditions
 from metal.machine.identity import identity_of, lease_name
 from tests.controllers.killer import Killer
 from tests.controllers.machine import Surroundings
@@ -257,6 +259,11 @@ async def test_a_server_restored_from_before_a_claim_that_is_gone_is_not_given_a
             assert server.status.failure is not None
             assert server.status.failure.reason == "StatusOutdated"
             assert "default/c1" in server.status.failure.message
+            assert "To erase the data: kubectl annotate servers s1" in server.status.failure.message
+            assert "To try again" not in server.status.failure.message
+            assert server.status.waiting_for == (
+                "StatusOutdated: the status was restored from before the claim default/c1, which does not exist"
+            )
             assert server.status.tenancy.data == "Dirty"
             await w.client.delete(KINDS.claim, "c2", "default")
             await w.client.patch(KINDS.server, "s1", {"metadata": {"annotations": RETRY}})
@@ -265,11 +272,104 @@ async def test_a_server_restored_from_before_a_claim_that_is_gone_is_not_given_a
             assert await _copy(w) is None
 
 
+@pytest.mark.behaviour(
+    "Cleanup",
+    "When an administrator keeps the data of a restored Server for a new claim, that claim becomes Ready without a "
+    "network boot.",
+)
+async def test_a_restored_server_is_kept_for_a_new_claim() -> None:
+    """As the failure says: a claim, spec.serverClaimRef, the UID in the record, retry. The boot counts as assumed."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            requests = await _restored_before(w, "Available")
+            await w.until("Error")
+            await w.add_claim("c3", serverRef={"name": "s1"})
+            await _is_kept_for(w, "c3", requests)
+
+
+async def test_the_data_of_a_former_tenant_is_kept_for_the_claim_that_the_administrator_names() -> None:
+    """The wait FormerTenant of a restored record says what to set; the claim is Ready then, without a network boot."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            backups = await _claimed(w)
+            await w.client.delete(KINDS.claim, "c1", "default")
+            await w.until("Cleanup")
+            await w.until("Available", within=900)
+            await _claimed(w, "c2")
+            requests = len(w.bmc.writes())
+            await _restore(w, backups["booted"], ("status",))
+            await w.restart()
+            await w.until_true(_awaits_decision)
+            await _is_kept_for(w, "c2", requests)
+
+
+async def test_the_data_of_a_claim_that_was_created_again_is_kept_as_its_server_says() -> None:
+    """The claim has another UID after it was deleted and applied again while no manager ran: nothing is erased."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            await _claimed(w)
+            requests = len(w.bmc.writes())
+            await w.runtime.stop(grace=0.0)
+            await w.client.patch(KINDS.claim, "c1", {"metadata": {"finalizers": None}}, "default")
+            await w.client.delete(KINDS.claim, "c1", "default")
+            await w.add_claim(serverRef={"name": "s1"})
+            await w.restart()
+            await w.until_true(_awaits_decision)
+            await _is_kept_for(w, "c1", requests)
+
+
+def _awaits_decision(server: Server) -> bool:
+    return server.status.wait is not None and server.status.wait.for_ == "FormerTenant"
+
+
+async def _is_kept_for(w: World, claim: str, requests: int) -> None:
+    """An administrator writes the UID of the claim into the record: it is Ready, and the machine is not changed."""
+    uid = (await w.claim(claim)).metadata.uid
+    ref = {"namespace": "default", "name": claim}
+    await w.client.patch(KINDS.server, "s1", {"spec": {"serverClaimRef": ref}})
+    await w.client.patch_status(KINDS.server, "s1", {"status": {"tenancy": {"claimRef": {"uid": uid}}}})
+    await w.client.patch(KINDS.server, "s1", {"metadata": {"annotations": RETRY}})
+    await w.until_claim(lambda c: c.status.phase == "Bound" and conditions.is_true(c.status.conditions, "Ready"), claim)
+    await asyncio.sleep(1000)
+    server, evidence = await w.server(), await w.evidence()
+    known = server.status.tenancy
+    assert (server.status.state, _is_untouched(w, requests), len(evidence)) == ("Reserved", True, claim == "c2")
+    assert conditions.is_true(server.status.conditions, "BootAssumed")
+    assert known.claim_ref is not None
+    assert (known.claim_ref.uid, known.claim_ref.name, known.data) == (uid, claim, "Dirty")
+    assert uid in (await _copy(w) or "")
+
+
 async def _copy(w: World) -> str | None:
     """What the Lease of the machine has of the tenancy."""
     server = await w.server()
     lease = await w.client.get(LEASE, lease_name(identity_of(server, KINDS).key), "metal-system")
     return lease.metadata.annotations.get(KINDS.key("tenancy"))
+
+
+async def test_a_machine_that_runs_a_later_claim_is_not_reported_as_switched_on_by_others() -> None:
+    """The manager ran during the restore, so that the record counts as compared; the power shows the difference."""
+    async with world(**SETTINGS) as w:
+        around, w.disks = Surroundings(w), [DISK]
+        await w.add_server()
+        async with around.acting():
+            await w.until("Available")
+            await asyncio.sleep(2000)
+            lease, since = lease_name(identity_of(await w.server(), KINDS).key), "2026-01-01T00:20:00Z"
+            later = {"data": "Dirty", "claimRef": {"namespace": "default", "name": "c1", "uid": "gone"}, "since": since}
+            copy = {"metadata": {"annotations": {KINDS.key("tenancy"): json.dumps(later)}}}
+            await w.client.patch(LEASE, lease, copy, "metal-system")
+            w.bmc.power = PowerState.ON
+            await w.until("Error", within=900)
+            seen = await reasons(w)
+            assert ("StatusOutdated" in seen, "UnexpectedPower" in seen) == (True, False)
+            assert w.bmc.power == "On"
 
 
 async def test_a_record_from_before_the_boot_of_its_claim_does_not_count_as_nothing_served() -> None:

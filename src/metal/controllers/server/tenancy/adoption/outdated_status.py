@@ -116,9 +116,10 @@ async def correct(scope: Scope, kept: Tenancy) -> Requeue:
     scope.set(state=State.CLEANUP.value)
     return scope.fail(
         Reason.STATUS_OUTDATED,
-        f"{text} from a backup, and the claim {ref.namespace}/{ref.name} (UID {ref.uid}) does not exist. The machine "
-        f"is not changed. To keep its data, create a claim with spec.serverRef {scope.name}, set spec.serverClaimRef "
-        "of the Server to it and status.tenancy.claimRef.uid to its UID, then retry. Without that, retry erases it",
+        f"the status was restored from before the claim {ref.namespace}/{ref.name}, which does not exist. The Lease of "
+        f"the machine has data {kept.data} of that claim (UID {ref.uid}). The machine is not changed. To keep the "
+        f"data, create a claim with spec.serverRef {scope.name}, set spec.serverClaimRef of the Server to it and "
+        "status.tenancy.claimRef.uid to its UID, then retry: nothing is booted or erased",
     )
 
 
