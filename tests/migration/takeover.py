@@ -3,14 +3,18 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from metal.api.server import Server
+from metal.config.options import BootOptions
 from metal.sim.options import Options
 from tests.crds import crds
 from tests.migration.site import LEFT, Doc, Left, everything, go_crds, install, leave, server_name
 from tests.sim.plane import CONFIG, PASSWORD, Plane
 
 MINUTE = 60.0
+FIRST_REQUEST = BootOptions(minimum_trust="FirstRequest")
+"""No leases are reported at this site, as the Go operator did not need them."""
 OPTIONS = Options(power=3.0, boot=20.0, shutdown=5.0, latency=0.03)
 
 
@@ -18,7 +22,7 @@ class Takeover(Plane):
     """The Go operator has stopped; `begin` starts ours."""
 
     def __init__(self, left: tuple[Left, ...]) -> None:
-        super().__init__(len(left), 3, CONFIG, OPTIONS)
+        super().__init__(len(left), 3, replace(CONFIG, boot=FIRST_REQUEST), OPTIONS)
         self.left = left
         self.before: dict[str, Doc] = {}
 
