@@ -115,7 +115,9 @@ def test_a_repeated_report_is_known_by_token_and_content_together() -> None:
 
 def test_the_token_of_the_image_is_valid_as_long_as_the_boot() -> None:
     """After the Ignition and after the success, until the window expires; not once the boot is closed or contested."""
-    window = windows.serve_script(opened(), NOW, token="script", image_token="image", client=C, lease_known=False)
+    window = windows.serve_script(
+        opened(), NOW, token="script", image_token="image", client=C, lease_known=True, trust=Trust.LEASE
+    )
     fetched = windows.serve_ignition(window, NOW, token="script", report_token="report", client=C)
     done = windows.accept_report(fetched, NOW, token="report")
     for valid in (window, fetched, done, windows.succeed(window)):
@@ -134,7 +136,9 @@ def test_the_token_of_the_image_is_valid_as_long_as_the_boot() -> None:
 
 def test_the_token_of_the_image_gets_no_ignition_and_reports_nothing() -> None:
     """It is in the command line of the kernel, which every process of the machine can read."""
-    window = windows.serve_script(opened(), NOW, token="script", image_token="image", client=C, lease_known=False)
+    window = windows.serve_script(
+        opened(), NOW, token="script", image_token="image", client=C, lease_known=True, trust=Trust.LEASE
+    )
     with pytest.raises(Refused):
         windows.serve_ignition(window, NOW, token="image", report_token="report", client=C)
     fetched = windows.serve_ignition(window, NOW, token="script", report_token="report", client=C)
