@@ -24,7 +24,7 @@ from metal.kube.controller.runtime import Runtime
 from metal.kube.meta.clock import LoopClock
 from metal.kube.meta.conditions import find
 from tests.boot.programs import CONVERTS, REFUSES
-from tests.machineapi.world import IGNITION, IMAGE, NEIGHBOR, UUID, Clock, World, image, secret
+from tests.machineapi.world import IGNITION, IMAGE, UUID, Clock, World, image, secret
 
 pytestmark = pytest.mark.looptime
 REFERENCE = "registry.test:5000/team/os:1"
@@ -43,7 +43,8 @@ class Site:
         self.runtime.background("events", self.recorder.run)
 
     async def server(self, name: str = "s1") -> None:
-        interfaces = [{"name": "eth0", "macAddress": "52:54:00:00:00:01", "ips": ["10.0.0.7", "fd00::7"]}]
+        ips = ["10.0.0.7", "fd00::7"]
+        interfaces = [{"name": "eth0", "macAddress": "52:54:00:00:00:01", "ips": ips, "source": "OutOfBand"}]
         body = {"metadata": {"name": name}, "spec": {"systemUUID": UUID}, "status": {"networkInterfaces": interfaces}}
         await self.api.create(self.kinds.server, body)
 
@@ -107,6 +108,7 @@ async def test_what_is_ready_is_what_the_boot_server_serves(site: Site) -> None:
     await site.configure()
     await site.config()
     await site.world.open("Claim")
+    await site.world.lease("10.0.0.7", "52:54:00:00:00:01")
     answer = await site.world.boot.script(UUID, "10.0.0.7")
     assert answer.status == 200
     assert b"rdinit=/init" in answer.body
@@ -289,7 +291,8 @@ async def test_a_secret_that_becomes_invalid_takes_readiness_away(site: Site) ->
     assert (await site.config()).status.state == "Error"
     assert (await site.child()).status.state == "Error"
     await site.world.open("Claim")
-    assert (await site.world.boot.script(UUID, NEIGHBOR)).status == 503
+    await site.world.lease("10.0.0.7", "52:54:00:00:00:01")
+    assert (await site.world.boot.script(UUID, "10.0.0.7")).status == 503
 
 
 async def test_a_lasting_image_error_is_an_error_that_is_looked_at_slowly(site: Site) -> None:

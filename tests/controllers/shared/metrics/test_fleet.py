@@ -14,7 +14,7 @@ from metal.api.common import LocalRef, ObjectRef
 from metal.api.kinds import kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
 from metal.api.server import Server, ServerStatus, Wait
-from metal.controllers.shared.metrics.boots import observe_boots
+from metal.controllers.shared.metrics.boots import NO_TRUST, observe_boots
 from metal.controllers.shared.metrics.fleet import Fleet, FleetCollector
 from metal.controllers.shared.metrics.metrics import Metrics
 from metal.kube.cache.informer import Informer
@@ -125,7 +125,7 @@ def booted(before: BootWindow, after: BootWindow, *, attempts: int = 0, acting: 
 
 
 def count(registry: CollectorRegistry, result: str) -> float | None:
-    labels = {"purpose": "Discovery", "method": "Pxe", "result": result}
+    labels = {"purpose": "Discovery", "method": "IPXE", "trust": NO_TRUST, "result": result}
     return registry.get_sample_value("metal_boots_total", labels)
 
 
