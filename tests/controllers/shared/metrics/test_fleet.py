@@ -14,9 +14,9 @@ from metal.api.common import LocalRef, ObjectRef
 from metal.api.kinds import kinds
 from metal.api.meta import Condition, Kind, ObjectMeta
 from metal.api.server import Server, ServerStatus, Wait
-from metal.controllers.shared.metrics.boots import NO_TRUST, observe_boots
+from metal.controllers.shared.metrics.boots import observe_boots
 from metal.controllers.shared.metrics.fleet import Fleet, FleetCollector
-from metal.controllers.shared.metrics.metrics import Metrics
+from metal.controllers.shared.metrics.metrics import NO_TRUST, Metrics
 from metal.kube.cache.informer import Informer
 from tests.kube.client.fakeapi import FakeAPI
 
