@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from metal.api.boot_window import Trust
 from metal.bmc.errors import BMCUnreachable
 from tests.controllers.server.steps import claimed_and_booted, condition
 from tests.controllers.server.tenancy.test_owed_drives import (
@@ -126,7 +127,7 @@ async def test_the_erasure_of_another_drive_with_this_serial_number_settles_noth
         w.disks = [disk()]
         await released_dirty(w)
         await w.client.delete(KINDS.claim, "c2", "default")
-        await erase(w, "s2")
+        await erase(w, "s2", trust=Trust.OUT_OF_BAND)
         await w.until("Available", "s2")
         (record,) = [one for one in await w.evidence() if one.metadata.name.startswith("owed-")]
         assert record.status.phase == ""
