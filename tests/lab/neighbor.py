@@ -1,13 +1,11 @@
 """An unauthorized client: sends every request that a machine may send, with forged headers and the known UUID."""
 
-import base64
 import json
 import re
 import urllib.error
 import urllib.request
 from dataclasses import dataclass, field
 
-from metal.api.names import REPORT_TOKEN_FILE
 from tests.lab.netns import Namespace
 
 LONGEST = 1 << 20
@@ -38,14 +36,6 @@ class Neighbor:
         """Request the boot script; returns its token if it was served."""
         status, script = self.ask(f"{self.boot_url}/ipxe/{uuid}")
         return re.findall(rb"token=([\w-]+)", script)[0].decode() if status == 200 else None
-
-    def steal_report_token(self, uuid: str, token: str) -> str | None:
-        """Request the discovery Ignition with a stolen token; returns the report token if it was served."""
-        status, ignition = self.ask(f"{self.boot_url}/ignition/{uuid}?token={token}")
-        if status != 200:
-            return None
-        files = {file["path"]: file["contents"]["source"] for file in json.loads(ignition)["storage"]["files"]}
-        return base64.b64decode(files[REPORT_TOKEN_FILE].partition(",")[2]).decode()
 
     def report(self, uuid: str, token: str) -> tuple[int, bytes]:
         """Send a false report, with a token or without."""
