@@ -7,7 +7,7 @@ import pytest
 from tests.lab import story
 from tests.lab.run import Run
 from tests.lab.site import Site
-from tests.lab.story import NOTHING_ERASED, Chain
+from tests.lab.story import NOTHING_ERASED, STEP, Chain
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(400)]
 
@@ -19,9 +19,10 @@ def chain(run: Run, site: Site) -> Iterator[Chain]:
         yield begun
 
 
-def test_a_false_report_does_not_end_the_discovery(chain: Chain) -> None:
+def test_a_false_report_does_not_end_the_discovery(chain: Chain, run: Run) -> None:
     """A client that asks first may get a script once the BMC shows On, but no Ignition; only the machine reports."""
     chain.plug_in_bmc()
+    run.wait_for("a Server", lambda: chain.operator.objects("servers"), STEP)
     server = chain.wait_for_state("Available", attacked=True)
     assert [nic["macAddress"] for nic in server["status"]["networkInterfaces"]] == [chain.machine.mac]
     assert chain.neighbor.answers
