@@ -1,9 +1,7 @@
 """Private registries, over TLS on loopback: credentials, tokens and authorities."""
 
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,21 +12,8 @@ from metal.boot.registry.settings import RegistryClientSettings, RegistryServer
 from metal.boot.registry_client import RegistryClient
 from tests.boot import registry as oci
 from tests.boot.registry import KERNEL, Registry, basic
-from tests.boot.registry.private import ACCOUNT, PASSWORD, Site, another, failure, fetched, image, opened, read
+from tests.boot.registry.private import ACCOUNT, PASSWORD, Site, another, failure, fetched, image, read
 from tests.kube.client.pki import Authority
-
-
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    async with opened(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def registry(site: Site) -> AsyncIterator[Registry]:
-    async with oci.running(site.tls()) as running:
-        running.os_image(tag="1")
-        yield running
 
 
 async def test_basic_authentication_is_sent_from_the_second_request_on(site: Site, registry: Registry) -> None:

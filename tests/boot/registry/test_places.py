@@ -1,28 +1,13 @@
 """Mirrors, and the limit of requests to a registry, over TLS on loopback."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from metal.boot.errors import ImageError
 from tests.boot import registry as oci
 from tests.boot.registry import KERNEL, Registry, basic
-from tests.boot.registry.private import ACCOUNT, Site, another, failure, fetched, image, opened, read
-
-
-@pytest.fixture
-async def site(tmp_path: Path) -> AsyncIterator[Site]:
-    async with opened(tmp_path) as made:
-        yield made
-
-
-@pytest.fixture
-async def registry(site: Site) -> AsyncIterator[Registry]:
-    async with oci.running(site.tls()) as running:
-        running.os_image(tag="1")
-        yield running
+from tests.boot.registry.private import ACCOUNT, Site, another, failure, fetched, image, read
 
 
 async def test_mirrors_come_first_and_have_their_own_credentials(site: Site, registry: Registry) -> None:
