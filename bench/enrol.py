@@ -10,6 +10,7 @@ plane, BMC requests each.
 import argparse
 import asyncio
 import json
+import math
 import os
 import signal
 import sys
@@ -232,7 +233,7 @@ class Watcher:
 
 
 def percentile(values: list[float], share: float) -> float:
-    ordered = sorted(values)
+    ordered = sorted(values) or [math.nan]  # without claims there are no times
     return ordered[min(len(ordered) - 1, round(share * (len(ordered) - 1)))]
 
 
