@@ -34,12 +34,14 @@ def is_reachable(scope: Scope, minimum: str) -> bool:
 
 async def before_power_on(scope: Scope, minimum: str) -> Requeue | None:
     """None when a boot can reach `minimum`; else the wait, or Error past its deadline. Raises BMCError."""
-    if not is_reachable(scope, minimum) and minimum == Trust.LEASE:
+    if is_reachable(scope, minimum):
+        return None
+    if minimum == Trust.LEASE:
         found = await scope.connected().inventory(scope.uri)
         shown = inventory_summary.of_inventory(found, scope.status)
         scope.set(network_interfaces=shown["network_interfaces"])
-    if is_reachable(scope, minimum):
-        return None
+        if is_reachable(scope, minimum):
+            return None
     why = _UNREACHABLE[Trust(minimum)]
     if scope.overdue(WaitFor.BOOT_TRUST):
         return scope.fail(Reason.BOOT_TRUST_TOO_LOW, f"no network boot can have the trust {minimum}: {why}")
